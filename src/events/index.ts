@@ -1,12 +1,10 @@
 // The subpath "holdfast/events": a DCB event store that many processes and machines append to at
 // once.
+import type * as engine from "../postgres/by-location.ts";
 import type { NewEvent, SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
-import { createMemoryHost } from "../ports/memory/host.ts";
-import { createMemoryPorts } from "../ports/memory/ports.ts";
-import { nodeMemoryBase, openNodePorts } from "../ports/node/ports.ts";
-import type { Ports } from "../ports/ports.ts";
-import { directoryOf } from "../ports/node/location.ts";
+import { openLocation, openMemory, openNodePorts, type OpenedLocation } from "../ports/node/ports.ts";
+import { directoryOf, isMemory, isPostgres } from "../ports/node/location.ts";
 import { createCodec } from "./erasure/erasure-codec.ts";
 import { DirectorySubjectKeys } from "./erasure/directory-keys.ts";
 import { MemorySubjectKeys } from "./erasure/memory-keys.ts";
@@ -25,6 +23,7 @@ import { Upkeep } from "./upkeep.ts";
 
 export type {
   Cancel,
+  HolderInfo,
   NewEvent,
   Problem,
   Running,
@@ -50,6 +49,7 @@ export {
   type Decided,
   type DecideOptions,
   type Decision,
+  type ReadonlyData,
   type ResultOf,
   type Written,
 } from "./decide/decide.ts";
@@ -66,8 +66,10 @@ export {
 } from "./decide/model.ts";
 export { hashedTag, isErased, personal, type Erased, type Personal } from "./erasure/personal.ts";
 export { openProjection } from "./projection/projection.ts";
-export type { Projection, ProjectionDefinition } from "./projection/definition.ts";
-export type { Matching, Query, QueryItem } from "./model/query.ts";
+export type { Projection, ProjectionDefinition, ProjectionRebuildOptions } from "./projection/definition.ts";
+export { listReadModels, readDocuments } from "./projection/read-models.ts";
+export type { ReadDocumentsOptions, ReadModelDocument, ReadModelInfo } from "./projection/read-models.ts";
+export type { Matching, MatchingItem, OfType, Query, QueryItem } from "./model/query.ts";
 export type { EventSchemas, StandardSchema } from "./model/schema.ts";
 
 const eventStoreOptions: OptionNames<EventStoreOptions> = {
@@ -82,36 +84,51 @@ const eventStoreOptions: OptionNames<EventStoreOptions> = {
 };
 
 /**
- * Opens the log in `directory`; makes it if there is none. `memory:` is a new log each time, as
- * `memoryEvents`.
+ * Opens the log in `directory` and creates it if it does not exist. `memory:` opens a new log in
+ * memory each time, like `memoryEvents`. `postgres://host/db?store=shop#events/main` is a log in a
+ * database, for which the package `pg` must be installed. Throws NOT_A_STORE and WRONG_STORE as the options demand,
+ * INVALID_PATH if `directory` is a store, and CORRUPT.
+ *
+ * @example
+ * ```ts
+ * type Sold = NewEvent<"Sold", { sku: string }>;
+ * await using events = await openEvents<Sold>("/mnt/shop/events");
+ * await events.append({ type: "Sold", data: { sku: "A1" }, tags: ["sku:A1"] });
+ * for await (const event of events.read({ tags: ["sku:A1"] })) console.log(event.position, event.data);
+ * ```
  */
 export async function openEvents<E extends NewEvent = NewEvent>(
   directory: string | URL,
   options: EventStoreOptions<E> = {},
 ): Promise<EventStore<E>> {
   checkOptions("openEvents", options, eventStoreOptions);
-  if (directory === "memory:") return await memoryStore(options).open();
+  if (isPostgres(directory)) return await (await onPostgres()).openEventsAt(directory, options);
   const { ports, path } = await openPlace(directory);
   return await new LogEventStore<E>({ ports, directory: path, codec: createCodec(options) }, options).open();
 }
 
-/** The same contract and the same code in memory, for tests. */
+/**
+ * Opens a new log in memory, for tests. It runs the same code and has the same guarantees as a log
+ * on a disk.
+ */
 export function memoryEvents<E extends NewEvent = NewEvent>(
   options: Pick<EventStoreOptions<E>, "schemas" | "keys"> = {},
 ): EventStore<E> {
   checkOptions("memoryEvents", options, { schemas: true, keys: true });
-  return memoryStore(options);
-}
-
-function memoryStore<E extends NewEvent>(options: EventStoreOptions<E>): LogEventStore<E> {
-  const { clock, random, warn } = nodeMemoryBase;
-  const ports = createMemoryPorts({ clock, random, host: createMemoryHost({ clock, random }, warn) });
-  return new LogEventStore<E>({ ports, directory: "/events", codec: createCodec(options) }, options);
+  const { ports, path } = openMemory();
+  return new LogEventStore<E>({ ports, directory: path, codec: createCodec(options) }, options);
 }
 
 /**
- * Given these events, when, then. With schemas, pass a store: `given([…], memoryEvents({ schemas
- * }))`.
+ * Starts a given-when-then test of a decision: appends `events` to an empty store. To use schemas,
+ * pass a store: `given([…], memoryEvents({ schemas }))`.
+ *
+ * @example
+ * ```ts
+ * await given<Sold>([sold("A1")])
+ *   .when((store) => sell(store, "A1"))
+ *   .thenRefuses(/sold out/);
+ * ```
  */
 export function given<E extends NewEvent = NewEvent>(
   events: readonly E[] = [],
@@ -121,93 +138,115 @@ export function given<E extends NewEvent = NewEvent>(
 }
 
 /**
- * Keys of subjects in a directory outside of every log, shared by all processes that open it. Makes
- * it if need be; needs no close.
+ * Opens the keys of subjects in a directory outside every log, shared by all processes that open
+ * it. Creates it if it does not exist; needs no close. `memory:` is the same as
+ * `memorySubjectKeys`. Throws INVALID_PATH for a directory inside a log.
  */
 export async function openSubjectKeys(directory: string | URL): Promise<SubjectKeys> {
+  if (isMemory(directory)) return memorySubjectKeys();
   const path = directoryOf(directory);
   return await DirectorySubjectKeys.open(await openNodePorts(path), path);
 }
 
-/** The same in memory, for tests. */
+/** Returns keys of subjects in memory, for tests. */
 export function memorySubjectKeys(): SubjectKeys {
-  return new MemorySubjectKeys(nodeMemoryBase.random);
+  return new MemorySubjectKeys(openMemory().ports.random);
 }
 
 /**
- * The log that `location` means: a directory of its own, or a store with a log named `log` (default
- * "main"). Makes nothing.
+ * Finds the log that `location` denotes: a directory of its own, or the log named `log` in a store
+ * (default "main"). Creates nothing. Throws INVALID_NAME.
  */
 export async function locateEvents(
   location: string | URL,
   { log = "main" }: { log?: string | undefined } = {},
 ): Promise<PartLocation> {
+  if (isPostgres(location)) return await (await onPostgres()).locateEventsAt(location, log);
   const path = directoryOf(location);
   const { disk } = await openNodePorts(path);
   return await locatePart(disk, logPart, path, log);
 }
 
-/** The directories of all logs of the store at `location`; of a log's own directory, that one. Makes nothing. */
+/**
+ * Returns the directories of all logs of the store at `location`; for the directory of one log,
+ * that directory. Creates nothing.
+ */
 export async function listEventLogs(location: string | URL): Promise<string[]> {
+  if (isPostgres(location)) return await (await onPostgres()).listEventLogsAt(location);
   const path = directoryOf(location);
   const { disk } = await openNodePorts(path);
   return await listParts(disk, logPart, path);
 }
 
-/** As `verify` of a store; also for a log that is too damaged to be opened. NOT_A_STORE. */
+/** Checks a log like `EventStore.verify`, even one that is too damaged to open. Throws NOT_A_STORE. */
 export async function verifyEvents(directory: string | URL, options: VerifyOptions = {}): Promise<VerifyReport> {
+  if (isPostgres(directory)) return await (await onPostgres()).verifyEventsAt(directory, options);
   return await (await upkeepOf(directory)).verify(options);
 }
 
 /**
- * The whole log as NDJSON, in chunks of whole lines, with a record before and one after them. With
- * `upTo` also for a log that is damaged behind that position. NOT_A_STORE, CORRUPT.
+ * Exports the log as NDJSON, in chunks of whole lines, between a start record and an end record.
+ * With `upTo`, the log may be damaged after that position. Throws NOT_A_STORE and CORRUPT.
  */
 export async function* exportEvents(
   directory: string | URL,
   options: ExportOptions = {},
 ): AsyncGenerator<string, void> {
-  yield* (await upkeepOf(directory)).export(options);
+  if (isPostgres(directory)) yield* (await onPostgres()).exportEventsAt(directory, options);
+  else yield* (await upkeepOf(directory)).export(options);
 }
 
 /**
- * As `read` of a store, for a log that is too damaged to be opened, up to a position before the
- * damage, which `verifyEvents` reports. NOT_A_STORE, CORRUPT.
+ * Reads events like `EventStore.read` from a log that is too damaged to open, up to a position
+ * before the damage, which `verifyEvents` reports. Throws NOT_A_STORE and CORRUPT.
  */
 export async function* salvageEvents(
   directory: string | URL,
   query: Query,
   options: SalvageOptions,
 ): AsyncGenerator<SequencedEvent, void> {
+  if (isPostgres(directory)) (await onPostgres()).refuse(directory, "salvageEvents");
   yield* (await upkeepOf(directory)).readUpTo(itemsOf(query), options);
 }
 
 /**
- * Imports an export into a log that is empty or has a beginning of it, with the same positions, ids
- * and times. A repeated import adds nothing. LOG_REWOUND where the log differs; CORRUPT for an
- * export that is not whole: lines before that point stay imported.
+ * Imports an export into a log that is empty or contains the beginning of that export; positions,
+ * ids and times stay the same. A repeated import adds nothing.
+ *
+ * Throws LOG_REWOUND if the log differs from the export, CORRUPT if the export is incomplete,
+ * LOCK_TIMEOUT, and LOCK_LOST. Lines before the failure stay imported.
  */
 export async function importEvents(
   directory: string | URL,
   chunks: AsyncIterable<Uint8Array | string>,
   options: ImportOptions & Pick<EventStoreOptions, "mode"> = {},
 ): Promise<Imported> {
+  if (isPostgres(directory)) {
+    const database = await onPostgres();
+    if (options.mode !== undefined) database.refuse(directory, "mode");
+    return await database.importEventsAt(directory, chunks, options);
+  }
   return await (await upkeepOf(directory)).import(chunks, options);
 }
 
-/** Makes all index files again; the old ones are kept in `aside/`. NOT_A_STORE, CORRUPT. */
+/** Rebuilds all index files, and keeps the old ones in `aside/`. Throws NOT_A_STORE and CORRUPT. */
 export async function rebuildEventIndexes(directory: string | URL, options: RebuildOptions = {}): Promise<Rebuilt> {
+  if (isPostgres(directory)) (await onPostgres()).refuse(directory, "rebuildEventIndexes");
   return await (await upkeepOf(directory)).rebuild(options);
 }
 
+/** Loaded on demand: most programs open folders only. */
+async function onPostgres(): Promise<typeof engine> {
+  return await import("../postgres/by-location.ts");
+}
+
 async function upkeepOf(directory: string | URL): Promise<Upkeep> {
-  const { ports, path } = await openPlace(directory);
+  const { ports, path } = await openPlace(directoryOf(directory));
   return new Upkeep(ports, path);
 }
 
-/** Symbolic links are followed: what a log is called in the ground of its store depends on its path. */
-async function openPlace(directory: string | URL): Promise<{ readonly ports: Ports; readonly path: string }> {
-  const given = directoryOf(directory);
-  const ports = await openNodePorts(given);
-  return { ports, path: (await followLinks(ports.disk, given)).path };
+/** Follows symbolic links: the name of a log in the ground of its store depends on its path. */
+async function openPlace(directory: string | URL): Promise<OpenedLocation> {
+  const { ports, path } = await openLocation(directory);
+  return { ports, path: (await followLinks(ports.disk, path)).path };
 }

@@ -1,16 +1,20 @@
 // The access that an event store gives to subscriptions, consumers and read models.
 import type { Cancel } from "../common.ts";
 import type { Ground } from "../durable/liveness/ground.ts";
+import { directoryLeaseGround, type LeaseGround } from "../part/leases.ts";
 import type { Ports } from "../ports/ports.ts";
+import type { DerivedData } from "./log/derived-data.ts";
+import { HeadReads } from "./log/head-reads.ts";
+import { DerivedFiles } from "./log/derived-files.ts";
 import { hexOf } from "./log/format/tip.ts";
 import type { LogAccess } from "./log/log-access.ts";
 import type { OpenedLog } from "./open/opened-log.ts";
 
-export interface StoreAccessParts {
+export interface StoreAccessContext {
   readonly ports: Ports;
   readonly directory: string;
   readonly mayForget: boolean;
-  /** Opens the log if need be. */
+  /** Opens the log if necessary. */
   readonly open: () => Promise<OpenedLog>;
   readonly findOpen: () => OpenedLog | undefined;
 }
@@ -19,16 +23,16 @@ export class StoreAccess implements LogAccess {
   readonly ports: Ports;
   readonly directory: string;
   readonly mayForget: boolean;
-  /** Bound: a caller may take the function alone. */
+  /** An arrow function, so that a caller may pass it on alone. */
   readonly findChecksum = async (position: number): Promise<string | undefined> => {
     if (position === 0) return hexOf(0);
     const log = await this.#parts.open();
     return (await log.advance()).position < position ? undefined : hexOf(await log.reader.checksumAt(position));
   };
-  readonly #parts: StoreAccessParts;
-  #looks: Promise<unknown> | undefined;
+  readonly #parts: StoreAccessContext;
+  readonly #looks = new HeadReads(() => this.#head());
 
-  constructor(parts: StoreAccessParts) {
+  constructor(parts: StoreAccessContext) {
     this.ports = parts.ports;
     this.directory = parts.directory;
     this.mayForget = parts.mayForget;
@@ -36,9 +40,19 @@ export class StoreAccess implements LogAccess {
   }
 
   get ground(): Ground {
-    const log = this.#parts.findOpen();
-    if (log === undefined) throw new Error("The log is not open yet.");
-    return log.files.ground;
+    return this.#open.files.ground;
+  }
+
+  get derived(): DerivedData {
+    return new DerivedFiles(this.#open.files.ground, this.directory);
+  }
+
+  async openLeaseGround(): Promise<LeaseGround> {
+    return directoryLeaseGround((await this.#parts.open()).files.ground);
+  }
+
+  get mayLag(): boolean {
+    return this.ports.disk.volume.kind !== "local";
   }
 
   async opened(): Promise<void> {
@@ -50,23 +64,24 @@ export class StoreAccess implements LogAccess {
   }
 
   async headBeforeAppends(): Promise<number> {
-    const head = this.#head();
-    const looks = Promise.allSettled([this.#looks, head]);
-    this.#looks = looks;
-    await looks;
-    if (this.#looks === looks) this.#looks = undefined;
-    return await head;
+    return await this.#looks.read();
   }
 
-  /** Reads of the head that appends wait for, so that `consume(from: "head")` misses nothing. */
-  get looks(): Promise<unknown> | undefined {
-    return this.#looks;
+  /** Pending reads of the head. Appends wait for them, so that `consume(from: "head")` misses nothing. */
+  get pendingHeadReads(): Promise<unknown> | undefined {
+    return this.#looks.pending;
   }
 
   async tagChecksum(): Promise<string> {
     const log = await this.#parts.open();
     await log.advance();
     return log.view.retags.checksum;
+  }
+
+  get #open(): OpenedLog {
+    const log = this.#parts.findOpen();
+    if (log === undefined) throw new Error("The log is not open yet.");
+    return log;
   }
 
   async #head(): Promise<number> {

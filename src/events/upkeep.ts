@@ -1,5 +1,5 @@
-// The upkeep of a log, one call each: verify, export, import, rebuild indexes. Only an import makes
-// a log where there is none.
+// Upkeep of a log, one call each: verify, export, import, rebuild indexes. Only an import creates a
+// log if there is none.
 import type { SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import type { Ports } from "../ports/ports.ts";
@@ -41,7 +41,7 @@ export class Upkeep {
     }
   }
 
-  /** Also for a log that is damaged behind `upTo`. */
+  /** Also works for a log that is damaged after `upTo`. */
   async *readUpTo(items: Items, options: SalvageOptions): AsyncGenerator<SequencedEvent, void> {
     await this.#mustBeThere();
     yield* this.#unopened((log) => readUpTo(log, items, options));
@@ -52,7 +52,7 @@ export class Upkeep {
     { mode, ...options }: ImportOptions & Pick<LogOptions, "mode">,
   ): Promise<Imported> {
     options.signal?.throwIfAborted();
-    // First: input that is no export must not make a log.
+    // Checked first: input that is not an export must not create a log.
     const incoming = await openExport(chunks);
     const log = await this.#open({ mode });
     try {
@@ -81,7 +81,7 @@ export class Upkeep {
     }
   }
 
-  /** Stored events are taken as they are: without schemas and keys. */
+  /** Reads stored events as they are, without schemas and keys. */
   async #open(options: LogOptions): Promise<OpenedLog> {
     return await OpenedLog.open(this.#ports, this.#directory, plainCodec, options);
   }

@@ -9,8 +9,8 @@ import type { EventStore, EventStoreOptions, LogMode } from "../../src/events/mo
 import { openEvents } from "../../src/events/index.ts";
 import { openStoreLock } from "../../src/locks/index.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
-import { Crew } from "../../src/testing/processes/crew.ts";
+import { compiledModule } from "../../harness/processes/compiled-module.ts";
+import { Crew } from "../../harness/processes/crew.ts";
 import { makeScratch } from "../sites/scratch.ts";
 import { failureOf, listOf, numbers, positionsOf } from "../sites/event-logs.ts";
 
@@ -168,13 +168,13 @@ describe.each(modes)("in mode %s", (mode) => {
     const names = 300;
     const module = join(directory, "child.mjs");
     const modulePath = (path: string): string =>
-      JSON.stringify(pathToFileURL(compiledModule(new URL(`../../src/${path}`, import.meta.url))).href);
+      JSON.stringify(pathToFileURL(compiledModule(new URL(`../../${path}`, import.meta.url))).href);
     // Each process takes the names in its own order, some at a time, so that they meet all the
     // time.
     writeFileSync(
       module,
-      `import { openEvents } from ${modulePath("events/index.ts")};
-       import { report } from ${modulePath("testing/processes/child-side.ts")};
+      `import { openEvents } from ${modulePath("src/events/index.ts")};
+       import { report } from ${modulePath("harness/processes/child-side.ts")};
        const [name, number] = process.argv.slice(2);
        const store = await openEvents(${JSON.stringify(`${directory}/log`)}, { mode: ${JSON.stringify(mode)}, lockTimeoutMs: 60_000 });
        const claim = async (wanted) => {

@@ -21,7 +21,7 @@ import { isHoldfastError } from "../../src/errors.ts";
 import type { EventStore, EventStoreOptions, LogMode } from "../../src/events/model/event-store.ts";
 import { memoryEvents, openEvents, verifyEvents } from "../../src/events/index.ts";
 import type { Query } from "../../src/events/model/query.ts";
-import { openPathLocks } from "../../src/locks/index.ts";
+import { listPathLocks } from "../../src/locks/index.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../src/ports/disk.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
@@ -201,7 +201,7 @@ describe("an append is refused, and the store goes on,", () => {
   it.each<[what: string, query: unknown]>([
     ["an empty list", []],
     ["a text", "Sold"],
-    ["a list of texts", ["Sold"]],
+    ["a list of strings", ["Sold"]],
     ["types that are a text", { types: "Sold" }],
     ["tags that are numbers", { tags: [1] }],
     ["an item with a word that it does not have", { type: ["Sold"] }],
@@ -217,10 +217,12 @@ describe("an append is refused, and the store goes on,", () => {
 });
 
 it("`memory:` opens a log in memory, and no folder of that name", async () => {
-  const store = await openEvents("memory:");
-  expect(await store.append(noted("here"))).toMatchObject({ first: 1 });
-  await store.close();
-  await expect(openPathLocks("memory:")).rejects.toMatchObject({ code: "INVALID_PATH" });
+  for (const location of ["memory:", new URL("memory:")]) {
+    await using store = await openEvents(location);
+    expect(await store.append(noted("here"))).toMatchObject({ first: 1 });
+  }
+  for (const call of [() => listPathLocks("memory:"), () => verifyEvents("memory:"), () => openEvents("memory:a")])
+    await expect(call()).rejects.toMatchObject({ code: "INVALID_PATH" });
   expect(existsSync("memory:")).toBe(false);
 });
 

@@ -17,7 +17,7 @@ import type { NewEvent } from "../../src/common.ts";
 import type { EventStore } from "../../src/events/model/event-store.ts";
 import type { Query } from "../../src/events/model/query.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { Chance } from "../../src/testing/processes/chance.ts";
+import { Chance } from "../../harness/processes/chance.ts";
 import { makeScratch } from "../sites/scratch.ts";
 import { failureOf, listOf, numbers, openOn, positionsOf } from "../sites/event-logs.ts";
 

@@ -16,7 +16,7 @@ async function openHints() {
   const ports = createMemoryPorts(await openNodePorts(makeScratch()));
   await ports.disk.mkdir("/log");
   const log = { head: 0, looks: 0 };
-  const hints = new LogGrowth(ports, "/log", async () => {
+  const hints = new LogGrowth({ ports, hasHints: true }, "/log", async () => {
     log.looks++;
     return log.head;
   });
@@ -73,7 +73,7 @@ describe("ten thousand waiters for the growth of a log", () => {
 it("a failed look rejects the current waiters, and the next waiter looks again", async () => {
   const ports = createMemoryPorts(await openNodePorts(makeScratch()));
   let isBroken = true;
-  const hints = new LogGrowth(ports, "/", async () => {
+  const hints = new LogGrowth({ ports, hasHints: true }, "/", async () => {
     if (isBroken) throw new Error("broken");
     return 1;
   });

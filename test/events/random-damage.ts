@@ -18,7 +18,7 @@ import { isHoldfastError } from "../../src/errors.ts";
 import type { EventStore, LogMode } from "../../src/events/model/event-store.ts";
 import { verifyEvents } from "../../src/events/index.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { Chance } from "../../src/testing/processes/chance.ts";
+import { Chance } from "../../harness/processes/chance.ts";
 import { makeScratch } from "../sites/scratch.ts";
 import { listOf, openOn } from "../sites/event-logs.ts";
 

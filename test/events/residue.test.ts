@@ -43,9 +43,8 @@ async function publishOnce(ground: Ground, directory: string): Promise<void> {
 
 /** A consumer that opens its checkpoints, takes over, and saves one: two slots of its chain. */
 async function consumeOnce(ground: Ground, directory: string, fence: number): Promise<void> {
-  const checkpoints = await Checkpoints.open(ground.staging, directory, {
+  const checkpoints = await Checkpoints.open(ground, directory, {
     ground: ground.id,
-    bootId: ground.ports.host.bootId,
     sequence: {
       findMark: async (position) => String(position).padStart(8, "0"),
       rewound: (position) => new Error(`rewound at ${position}`),

@@ -122,6 +122,81 @@ describe.each(kinds)("schemas, %s", (kind) => {
     expect(conflict.conflicts[0]?.data).toEqual(expected[0]);
   });
 
+  it("let programs of two versions run side by side while the newer one writes the older version", async () => {
+    const world = await CodecWorld.make(kind);
+    const old = await world.open({ schemas: v2 });
+    const upcast = v3.Priced?.upcast;
+    const both: EventSchemas<Priced> = {
+      Priced: {
+        schema: priceSchema,
+        version: 3,
+        ...(upcast && { upcast }),
+        writes: { version: 2, downcast: ({ sku, cents }) => ({ sku, euros: cents / 100 }) },
+      },
+    };
+    const next = await world.open({ schemas: both });
+    await old.append({ type: "Priced", data: { sku: "a", euros: 1 } });
+    await next.append({ type: "Priced", data: { sku: "b", cents: 200, currency: "EUR" } });
+    expect((await allOf(old.read())).map(({ data }) => data)).toEqual([
+      { sku: "a", euros: 1 },
+      { sku: "b", euros: 2 },
+    ]);
+    expect((await allOf(next.read())).map(({ data }) => data)).toMatchObject([
+      { sku: "a", cents: 100 },
+      { sku: "b", cents: 200 },
+    ]);
+    // All programs know version 3 by now: it is written from here on.
+    const last = await world.open({ schemas: v3 });
+    await last.append({ type: "Priced", data: { sku: "c", cents: 300, currency: "EUR" } });
+    expect((await allOf(next.read())).map(({ data }) => data.cents)).toEqual([100, 200, 300]);
+    await expect(allOf(old.read())).rejects.toMatchObject({ code: "EVENT_INVALID" });
+    const broken: EventSchemas<Priced> = {
+      Priced: {
+        ...both.Priced,
+        writes: {
+          version: 2,
+          downcast: () => {
+            throw new Error("no euros");
+          },
+        },
+      },
+    };
+    const failing = await world.open({ schemas: broken });
+    await expect(failing.append({ type: "Priced", data: { sku: "d", cents: 1, currency: "" } })).rejects.toThrow(
+      /no euros/,
+    );
+    expect(await failing.head()).toBe(3);
+  });
+
+  it("stop an older program at an event of a newer version, and a newer one goes on with that very event", async () => {
+    const world = await CodecWorld.make(kind);
+    const [old, next] = [await world.open({ schemas: v2 }), await world.open({ schemas: v3 })];
+    await old.append([1, 2].map((euros) => ({ type: "Priced", data: { sku: "a", euros } })));
+    const handled: unknown[] = [];
+    const behind = old.consume("prices", "all", async ([event]) => void handled.push(["old", event?.position]));
+    await behind.waitUntilProcessed(2);
+    await next.append({ type: "Priced", data: { sku: "b", cents: 300, currency: "EUR" } });
+    await expect(behind.done).rejects.toMatchObject({
+      code: "EVENT_INVALID",
+      type: "Priced",
+      issues: [expect.stringMatching(/version 3, and this program knows only 2: .* upgrade this one/)],
+    });
+    // Also when it is started again: it neither skips the event nor loses its place.
+    const again = old.consume("prices", "all", async ([event]) => void handled.push(["old", event?.position]));
+    await expect(again.done).rejects.toMatchObject({ code: "EVENT_INVALID" });
+    expect(await again.position()).toBe(2);
+    await old.append({ type: "Priced", data: { sku: "a", euros: 4 } });
+    const ahead = next.consume("prices", "all", async ([event]) => void handled.push(["new", event?.position]));
+    await ahead.waitUntilProcessed(4);
+    expect(handled).toEqual([
+      ["old", 1],
+      ["old", 2],
+      ["new", 3],
+      ["new", 4],
+    ]);
+    await ahead.stop();
+  });
+
   it("store only versions beyond the first", async () => {
     const world = await CodecWorld.make(kind);
     const first = await world.open({ schemas: v1 });

@@ -190,7 +190,7 @@ describe("damage names file, line and byte, and how far the log is good:", () =>
     await log.poke(last, bytes.length - 30, 1);
     await restart(log);
     expect(await log.problems()).toMatchObject([
-      { severity: "damage", path: pathOf(last), what: expect.stringContaining("checksum does not fit") as string },
+      { severity: "damage", path: pathOf(last), what: expect.stringContaining("checksum does not match") as string },
     ]);
   });
 
@@ -340,8 +340,8 @@ describe("a malformed line whose checksum fits is found:", () => {
       (line) => ({ ...line, retag: { positions: [99], tags: ["x"] } }),
       /added to position 99/,
     ],
-    "a position that does not follow": [(line) => ({ ...line, first: 77 }), /begins with position 77; \d is next/],
-    "a position that was there before": [(line) => ({ ...line, first: 1 }), /begins with position 1; \d is next/],
+    "a position that does not follow": [(line) => ({ ...line, first: 77 }), /begins with position 77, not \d/],
+    "a position that was there before": [(line) => ({ ...line, first: 1 }), /begins with position 1, not \d/],
     "fewer payloads than events": [(line) => ({ ...line, payload: [] }), /1 event\(s\) and 0 payload\(s\)/],
     "events that are no list": [(line) => ({ ...line, events: { length: 1 } }), /its "events" is not a list/],
     "events that are numbers": [(line) => ({ ...line, events: [1] }), /its "events" is not an object/],
@@ -367,7 +367,7 @@ describe("a malformed line whose checksum fits is found:", () => {
     "no JSON": [() => '{"first":8,"payload":[', /it has no payload|it is not JSON/],
     "something behind the payload, which only some readers see": [
       () => '{"first":8,"time":"2026-01-01","events":[],"payload":[],"events":[{}]',
-      /more than a checksum behind its payload/,
+      /more than a checksum after its payload/,
     ],
     "a payload inside of an event, where an index cuts": [
       () => '{"first":8,"time":"2026-01-01","events":[{"type":"A","payload":[1]}],"payload":[{}]',

@@ -21,22 +21,37 @@ import { WriteSessionLost, type Publisher, type WriteSession } from "../log/publ
 import type { EventReader } from "../log/read/event-reader.ts";
 import type { LogView } from "../log/read/view.ts";
 import type { Appended } from "../model/event-store.ts";
-import { answer, encode, failed, hasAccepted, isAccepted, withIds, type Judged, type JudgedCall } from "./batch.ts";
+import {
+  answer,
+  encode,
+  failed,
+  hasAccepted,
+  isAccepted,
+  withIds,
+  type JudgedBatch,
+  type JudgedCall,
+} from "./batch.ts";
 import { CallQueue, type AppendRequest, type Call } from "./call-queue.ts";
 import { GateWait } from "./gate-wait.ts";
 import { Judge, type Verdict } from "./judge.ts";
 
-/**
- * How long the gate is kept while other processes wait for it: a hand-over costs more than a batch.
- */
+/** How long a process keeps the gate while others wait: a hand-over costs more than a batch. */
 const quantumMs = 20;
+/** If no process waits, the holder asks again after this time. */
+const askAgainMs = 2;
+/**
+ * If no process waits, a lone caller's turn still ends after this time, so that the note in the lock file is renewed.
+ */
+const turnMsMax = 1000;
 const microtasksToComeAgain = 16;
-/** A disk that hangs must not also fill the memory. */
+/** A call that arrives this soon after the last turn comes from a caller that appends in a loop. */
+const atOnceMs = 1;
+/** Limits the queue in memory while the disk hangs. */
 const queueMax = 100_000;
-/** A writer that loses so often has another problem than bad luck. */
+/** After this many lost sessions in a row the call fails: this is not bad luck. */
 const sessionsLostMax = 100;
 
-export interface AppenderParts {
+export interface AppenderContext {
   readonly ports: Ports;
   readonly lock: StoreLock;
   readonly publisher: Publisher;
@@ -45,31 +60,34 @@ export interface AppenderParts {
 }
 
 export class Appender {
-  readonly #parts: AppenderParts;
+  readonly #context: AppenderContext;
   readonly #queue = new CallQueue();
   readonly #gateWait: GateWait;
-  /** Decided, and not told yet. */
+  /** Calls that are judged but not answered yet. */
   readonly #answers: JudgedCall[] = [];
   #flushing: Promise<void> | undefined;
   #sessionsLost = 0;
   #hasGate = false;
+  /**
+   * When the last turn ended. If a call arrives right after it (`isQuick`), the next turn keeps the gate between
+   * calls.
+   */
+  #endedMs = -Infinity;
+  #isQuick = false;
   /** The last batch was not published. */
   #hasFailed = false;
 
-  constructor(parts: AppenderParts) {
-    this.#parts = parts;
+  constructor(parts: AppenderContext) {
+    this.#context = parts;
     this.#gateWait = new GateWait(parts.ports.clock, parts.lock, this.#queue);
   }
 
-  /** Other processes wait for this one: background work should pause. */
+  /** True while this process holds the gate. Background work then pauses, because other processes may wait. */
   get hasGate(): boolean {
     return this.#hasGate;
   }
 
-  /**
-   * Resolves when the events are durable. Once its batch is formed, a call cannot be cancelled any
-   * more.
-   */
+  /** Resolves when the events are durable. A call can be cancelled until its batch is formed. */
   append(request: AppendRequest): Promise<Appended> {
     request.signal?.throwIfAborted();
     if (this.#queue.size >= queueMax)
@@ -77,7 +95,9 @@ export class Appender {
         limit: queueMax,
         actual: this.#queue.size + 1,
       });
-    const deadlineMs = this.#parts.ports.clock.monotonicMs() + request.timeoutMs;
+    const nowMs = this.#context.ports.clock.monotonicMs();
+    if (this.#flushing === undefined && nowMs - this.#endedMs < atOnceMs) this.#isQuick = true;
+    const deadlineMs = nowMs + request.timeoutMs;
     let stopListening: (() => void) | undefined;
     const answered = new Promise<Appended>((resolve, reject) => {
       const { content, heads, payload, condition, retag, timeoutMs, signal } = request;
@@ -107,7 +127,7 @@ export class Appender {
         const hold = await this.#gateWait.enter();
         if (hold !== undefined) await this.#workUnder(hold);
       } catch (error) {
-        // None of these calls was written. Later calls try again.
+        // None of these calls was written. Later calls start another attempt.
         for (const call of this.#queue.takeAll()) call.reject(withIds(error, call));
       }
     }
@@ -115,19 +135,28 @@ export class Appender {
   }
 
   /**
-   * A turn with the gate: batch after batch, until the queue is empty or another process has waited
-   * for a quantum.
+   * One turn with the gate: writes batch after batch, until the queue is empty or another process has waited for a
+   * quantum.
    *
-   * One call stays unanswered until the gate is free or other calls are queued: if the only caller of
-   * a process computes for seconds after its answer, or after the last of many, it keeps no other
-   * process out. A process with several callers keeps the gate for its quantum: the callers that were
-   * answered come again, and a hand-over for each batch would cost a third of the throughput.
+   * One call stays unanswered until the gate is free or other calls are queued. If the only caller of a process
+   * computes for seconds after its answer, the process does not hold the gate meanwhile. A process with several
+   * callers keeps the gate for its quantum: those that were answered call again, and a hand-over after each batch
+   * would cost a third of the throughput.
    */
   async #workUnder(hold: StoreHold): Promise<void> {
     this.#hasGate = true;
-    const { clock } = this.#parts.ports;
-    const handOverMs = clock.monotonicMs() + quantumMs;
-    const mayGoOn = async (): Promise<boolean> => clock.monotonicMs() < handOverMs || !(await hold.isContended());
+    const { clock } = this.#context.ports;
+    const beganMs = clock.monotonicMs();
+    let askAtMs: number | undefined;
+    const mayGoOn = async (): Promise<boolean> => {
+      const nowMs = clock.monotonicMs();
+      // The quantum starts at the end of the first batch. A process that waited long must first read more; if that
+      // counted, it would write less in each turn, and have even more to read before the next.
+      askAtMs ??= nowMs + quantumMs;
+      if (nowMs < askAtMs) return true;
+      askAtMs = nowMs + askAgainMs;
+      return !(await hold.isContended());
+    };
     let session: WriteSession | undefined;
     try {
       for (;;) {
@@ -138,25 +167,44 @@ export class Appender {
         }
         this.#giveAnswers(this.#answers.length - 1);
         if (this.#queue.size === 0) await this.#letComeAgain();
-        // The lock file was deleted, and another writer may be inside: enter again by the new lock
-        // file.
+        // The lock file was deleted, and another writer may have entered. Enter again through the new lock file.
         if (this.#hasFailed && hold.signal.aborted) break;
-        if (this.#queue.size === 0 || !(await mayGoOn())) break;
-        // Other calls are queued, so the answer that was kept back need not wait for the gate: its
-        // caller may join the next batch.
+        if (!(await mayGoOn())) break;
+        if (this.#queue.size === 0) {
+          await session?.close();
+          session = undefined;
+          if (clock.monotonicMs() - beganMs > turnMsMax || !(await this.#comesAgain(hold))) break;
+          continue;
+        }
+        // Other calls are queued, so the withheld answer need not wait until the gate is free: its caller may join
+        // the next batch.
         this.#giveAnswers(this.#answers.length);
         await this.#letComeAgain();
       }
     } finally {
       try {
-        // In this order: no disk call is under way when the next writer enters.
+        // Close before the release: no disk call may be in progress when the next writer enters.
         await session?.close();
         this.#hasGate = false;
         await hold.release();
       } finally {
+        this.#endedMs = clock.monotonicMs();
         this.#giveAnswers(this.#answers.length);
       }
     }
+  }
+
+  /**
+   * Answers the last caller while the gate is free, and resumes the turn if that caller appends again at once. A full
+   * hand-over after each call of a lone caller took twice as long as the call.
+   */
+  async #comesAgain(hold: StoreHold): Promise<boolean> {
+    if (!this.#isQuick || hold.pause === undefined || hold.resume === undefined) return false;
+    await hold.pause();
+    this.#giveAnswers(this.#answers.length);
+    await this.#letComeAgain();
+    this.#isQuick = this.#queue.size > 0;
+    return this.#isQuick && (await hold.resume());
   }
 
   #giveAnswers(count: number): void {
@@ -169,25 +217,25 @@ export class Appender {
   }
 
   /**
-   * Answers all of `batch`, or puts calls back that are to be judged again. Returns the session, if
-   * it may go on.
+   * Answers every call of `batch`, or puts it back to be judged again. Returns the session if it can be used for
+   * another batch.
    */
   async #writeBatch(
     hold: StoreHold,
     begun: WriteSession | undefined,
     batch: readonly Call[],
   ): Promise<WriteSession | undefined> {
-    const { publisher, view } = this.#parts;
+    const { publisher, view } = this.#context;
     let session = begun;
     this.#hasFailed = false;
     try {
-      // Also in a session: the view has not read the header of a segment that the session began.
+      // Needed within a session too: the view has not read the header of a segment that the session began.
       await view.advance(session === undefined ? await publisher.tip() : session.published);
       let judged = await this.#judge(batch);
       if (hasAccepted(judged)) {
         session ??= await publisher.begin(hold);
-        // A dead writer left lines, or another writer published since. Not by `view.tip`: a reader
-        // of this process may have moved it.
+        // A dead writer left lines, or another writer published since. Compares with `judged.at`, not with
+        // `view.tip`, which a reader of this process may have moved.
         if (!isSameTip(judged.at, session.published)) {
           await view.advance(session.published);
           judged = await this.#judge(batch);
@@ -202,21 +250,21 @@ export class Appender {
         this.#queue.putBack(batch);
         return undefined;
       }
-      // Whatever failed, nothing of this batch was written.
+      // None of this batch was written, whatever failed.
       for (const call of batch) this.#answers.push(failed(call, withIds(error, call)));
       return undefined;
     }
   }
 
-  /** The lock file was deleted before anything was written. */
+  /** True if the lock file was deleted before anything was written. */
   #mayEnterAgain(hold: StoreHold, error: unknown): boolean {
-    if (this.#parts.lock.gate !== "os" || !isHoldfastError(error, "LOCK_LOST") || !hold.signal.aborted) return false;
+    if (this.#context.lock.gate !== "os" || !isHoldfastError(error, "LOCK_LOST") || !hold.signal.aborted) return false;
     this.#hasFailed = ++this.#sessionsLost < sessionsLostMax;
     return this.#hasFailed;
   }
 
-  async #judge(batch: readonly Call[]): Promise<Judged> {
-    const { view, reader, ports } = this.#parts;
+  async #judge(batch: readonly Call[]): Promise<JudgedBatch> {
+    const { view, reader, ports } = this.#context;
     const time = new Date(ports.clock.wallMs()).toISOString();
     const at = view.tip;
     const judge = new Judge(view, reader, time);
@@ -225,14 +273,14 @@ export class Appender {
       try {
         calls.push({ call, verdict: judge.tryJudge(call) ?? (await judge.judge(call)) });
       } catch (error) {
-        // A call that cannot be judged fails alone.
+        // If a call cannot be judged, only that call fails.
         calls.push(failed(call, error));
       }
     return { at, time, calls };
   }
 
-  /** Writes the accepted calls, publishes them, and answers. False when the session is over. */
-  async #publish(session: WriteSession, { time, calls }: Judged): Promise<boolean> {
+  /** Writes and publishes the accepted calls, then answers. Returns false if the session has ended. */
+  async #publish(session: WriteSession, { time, calls }: JudgedBatch): Promise<boolean> {
     const accepted = calls.filter(isAccepted).map(({ call }) => call);
     const from = session.end;
     const { bytes, lines, next } = encode(from, accepted, time);
@@ -246,16 +294,16 @@ export class Appender {
       return false;
     }
     this.#sessionsLost = 0;
-    for (const { retag } of accepted) if (retag !== undefined) this.#parts.view.retags.add(retag);
-    this.#parts.view.addOwn(from, next, lines);
+    for (const { retag } of accepted) if (retag !== undefined) this.#context.view.retags.add(retag);
+    this.#context.view.addOwn(from, next, lines);
     this.#answers.push(...calls);
-    // Calls queued meanwhile need another session: after a last publish, another writer may write
-    // at this offset.
+    // Calls that were queued meanwhile need another session: after a last publish, another writer may write at this
+    // offset.
     if (isLast) await session.close();
     return !isLast;
   }
 
-  /** After a failed publish: calls that rest on the failed lines are judged again. */
+  /** Answers calls after a failed publish. Those whose verdict depends on the failed lines are judged again. */
   #answerAfter(error: unknown, calls: readonly JudgedCall[]): void {
     const mayRepeat = error instanceof WriteSessionLost && ++this.#sessionsLost < sessionsLostMax;
     const again: Call[] = [];
@@ -267,18 +315,18 @@ export class Appender {
           this.#answers.push(
             failed(call, error instanceof WriteSessionLost ? this.#alwaysLost(error) : withIds(error, call)),
           );
-      } else if (this.restsOnBatch(verdict)) again.push(call);
+      } else if (this.dependsOnBatch(verdict)) again.push(call);
       else this.#answers.push(judged);
     }
     this.#queue.putBack(again);
   }
 
-  protected restsOnBatch({ needsBatch }: Exclude<Verdict, { kind: "accepted" }>): boolean {
+  protected dependsOnBatch({ needsBatch }: Exclude<Verdict, { kind: "accepted" }>): boolean {
     return needsBatch;
   }
 
   #alwaysLost(cause: unknown): Error {
-    const { path } = this.#parts.lock;
+    const { path } = this.#context.lock;
     const message = `${path}: another writer took over ${sessionsLostMax} times in a row. Nothing was written.`;
     return holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true }, cause);
   }

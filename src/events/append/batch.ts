@@ -12,8 +12,8 @@ export interface JudgedCall {
   readonly verdict: Verdict;
 }
 
-export interface Judged {
-  /** The tip that they were judged against. */
+export interface JudgedBatch {
+  /** The tip against which the calls were judged. */
   readonly at: Tip;
   /** The time of all events in this batch. */
   readonly time: string;
@@ -24,7 +24,7 @@ export function isAccepted({ verdict }: JudgedCall): boolean {
   return verdict.kind === "accepted";
 }
 
-export function hasAccepted({ calls }: Judged): boolean {
+export function hasAccepted({ calls }: JudgedBatch): boolean {
   return calls.some(isAccepted);
 }
 
@@ -33,7 +33,7 @@ export function answer({ call, verdict }: JudgedCall): void {
   else call.resolve(verdict.appended);
 }
 
-/** An error is told like a refusal: nothing of this call was written, or the outcome is unknown. */
+/** Reports an error like a refusal: nothing of this call was written, or the outcome is unknown. */
 export function failed(call: Call, error: unknown): JudgedCall {
   return { call, verdict: { kind: "refused", error, needsBatch: false } };
 }
@@ -48,11 +48,12 @@ export function encode(from: Tip, calls: readonly Call[], time: string): Encoded
   let next = from;
   let text = "";
   const lines: IndexedLine[] = [];
+  const timeMs = Date.parse(time);
   for (const { content, heads, retag } of calls) {
     const first = next.position + 1;
     const line = encodeLine(content, first, time, next.crc);
     const { segment, length: offset } = next;
-    lines.push({ segment, offset, bytes: line.bytes, first, keys: heads.map(keysOf) });
+    lines.push({ segment, offset, bytes: line.bytes, first, timeMs, keys: heads.map(keysOf) });
     text += line.text;
     next = tipAfter(next, { events: heads, retag }, line);
   }

@@ -8,13 +8,10 @@ const batchCallsMax = 1024;
 const batchBytesMax = 4 * 1024 * 1024;
 
 export interface AppendRequest {
-  /** The part of its line that does not depend on its position. */
+  /** The part of the line that does not depend on its position. */
   readonly content: string;
   readonly heads: readonly EventHead[];
-  /**
-   * The JSON of each body: the caller may change its objects, and what is judged is what will be
-   * read.
-   */
+  /** The JSON of each body. Encoded at the call, because the caller may change its objects later. */
   readonly payload: readonly string[];
   readonly condition?: { readonly items: Items; readonly after: number } | undefined;
   readonly retag?: Retag | undefined;
@@ -23,7 +20,7 @@ export interface AppendRequest {
 }
 
 export interface Call extends AppendRequest {
-  /** By the monotonic clock: when it stops waiting for the gate. */
+  /** When the call stops waiting for the gate, by the monotonic clock. */
   readonly deadlineMs: number;
   readonly resolve: (appended: Appended) => void;
   readonly reject: (error: unknown) => void;
@@ -37,13 +34,13 @@ export class CallQueue {
     return this.#calls.size;
   }
 
-  /** Whether a call has no time to wait for the gate. */
-  get hasHurry(): boolean {
+  /** True if a queued call has a timeout of 0. */
+  get hasUrgentCall(): boolean {
     for (const { timeoutMs } of this.#calls) if (timeoutMs <= 0) return true;
     return false;
   }
 
-  /** The first deadline; Infinity for none. */
+  /** The earliest deadline of all calls; Infinity if there is none. */
   get deadlineMs(): number {
     let first = Infinity;
     for (const { deadlineMs } of this.#calls) first = Math.min(first, deadlineMs);
@@ -54,7 +51,7 @@ export class CallQueue {
     this.#calls.add(call);
   }
 
-  /** False for a call that is in a batch already, or answered. */
+  /** Returns false for a call that is already in a batch or answered. */
   cancel(call: Call): boolean {
     return this.#calls.delete(call);
   }
@@ -67,7 +64,7 @@ export class CallQueue {
       if (batch.length >= batchCallsMax || (batch.length > 0 && bytes > batchBytesMax)) break;
       batch.push(call);
       this.#calls.delete(call);
-      // Later calls are judged by the new tags, so these are published first.
+      // A retag ends its batch: later calls are judged with the new tags, so these must be published first.
       if (call.retag !== undefined) break;
     }
     return batch;
@@ -85,7 +82,7 @@ export class CallQueue {
     return calls;
   }
 
-  /** Puts calls of a batch back, before all others. */
+  /** Puts calls of a batch back at the front of the queue. */
   putBack(calls: readonly Call[]): void {
     this.#calls = new Set([...calls, ...this.#calls]);
   }

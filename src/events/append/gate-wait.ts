@@ -1,5 +1,5 @@
-// Waiting for the gate on behalf of all queued calls: each call waits only as long as its own
-// timeout, also one that is queued while the wait is under way.
+// Waits for the gate on behalf of all queued calls. Each call waits only as long as its own timeout, including one
+// that is queued during the wait.
 import type { BlockingLock } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { StoreHold, StoreLock } from "../../locks/store/store-lock.ts";
@@ -13,7 +13,7 @@ export class GateWait {
   readonly #clock: Clock;
   readonly #lock: StoreLock;
   readonly #queue: CallQueue;
-  /** Set while the gate is waited for. */
+  /** Set while this process waits for the gate. */
   #abort: AbortController | undefined;
   #deadlineMs = Infinity;
   #cancelAlarm: (() => void) | undefined;
@@ -24,10 +24,10 @@ export class GateWait {
     this.#queue = queue;
   }
 
-  /** Undefined when all calls were cancelled or timed out meanwhile. */
+  /** Returns undefined if all calls were cancelled or timed out meanwhile. */
   async enter(): Promise<StoreHold | undefined> {
-    // A call without time to wait has one try.
-    const atOnce = this.#queue.hasHurry ? await this.#lock.tryAcquire() : undefined;
+    // A call with a timeout of 0 gets one try.
+    const atOnce = this.#queue.hasUrgentCall ? await this.#lock.tryAcquire() : undefined;
     if (atOnce !== undefined) return atOnce;
     const abort = new AbortController();
     this.#abort = abort;
@@ -45,7 +45,7 @@ export class GateWait {
     }
   }
 
-  /** A call waits until then. */
+  /** Extends the wait to this deadline. */
   expect(deadlineMs: number): void {
     if (this.#abort === undefined || deadlineMs >= this.#deadlineMs) return;
     this.#deadlineMs = deadlineMs;
@@ -66,7 +66,7 @@ export class GateWait {
   }
 
   async #rejectAll(late: readonly Call[]): Promise<void> {
-    // Not between machines: a server that does not answer would hold up callers whose time is over.
+    // Not on a share: a server that does not respond would delay callers that have timed out.
     const holder = this.#lock.gate === "os" ? await this.#lock.findHolder() : undefined;
     for (const call of late) call.reject(this.#timedOut(call, holder));
   }

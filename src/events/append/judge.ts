@@ -10,13 +10,13 @@ import type { LogView } from "../log/read/view.ts";
 import type { Call } from "./call-queue.ts";
 import { PendingEvents } from "./pending.ts";
 
-/** Enough for a new decision; a caller that wants all conflicts reads them. */
+/** Enough for a new decision. A caller that needs all conflicts can read them. */
 const conflictsMax = 100;
 
 export type Verdict =
   | { readonly kind: "accepted"; readonly appended: Appended }
   /**
-   * `needsBatch`: it rests on a call of this batch. It is told when the batch is durable, and
+   * `needsBatch`: the verdict depends on an earlier call of this batch. It is reported once the batch is durable, and
    * judged again if that fails.
    */
   | { readonly kind: "repeated"; readonly appended: Appended; readonly needsBatch: boolean }
@@ -43,8 +43,8 @@ export class Judge {
   }
 
   /**
-   * Undefined when the answer may need a read: then `judge` gives it. Most calls are judged here,
-   * without a promise.
+   * Returns undefined if the verdict may need a read; `judge` then gives it. Most calls are judged here, without a
+   * promise.
    */
   tryJudge(call: Call): Verdict | undefined {
     const { heads, condition } = call;
@@ -57,7 +57,7 @@ export class Judge {
   }
 
   async judge(call: Call): Promise<Verdict> {
-    // Before the condition: a call that is repeated after a lost answer would conflict with itself.
+    // Check ids before the condition: a call that is repeated after a lost answer would conflict with its own events.
     const known = await this.#findKnown(call);
     if (known !== undefined) return known;
     const conflicts = await this.#conflictsOf(call);
@@ -81,7 +81,7 @@ export class Judge {
     return { kind: "accepted", appended: { first, last: this.#position, repeated: false } };
   }
 
-  /** The verdict on a call with ids that exist already; undefined when none does. */
+  /** Returns the verdict on a call whose ids exist already, or undefined if none does. */
   async #findKnown({ heads, payload }: Call): Promise<Verdict | undefined> {
     const found: StoredEvent[] = [];
     for (const [index, head] of heads.entries()) {

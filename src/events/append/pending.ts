@@ -1,5 +1,4 @@
-// The accepted events of a batch, not written yet: later calls are judged as if they were
-// published.
+// The accepted events of a batch before they are written. Later calls are judged as if these were published.
 import type { EventBody, EventHead } from "../model/stored-event.ts";
 import type { StoredEvent } from "../log/read/event-reader.ts";
 import { matchesItem, type Items } from "../model/query.ts";
@@ -25,13 +24,13 @@ export class PendingEvents {
     return this.#byId.get(id);
   }
 
-  /** Whether any matches. Mostly none does, and then nothing was allocated. */
+  /** True if any pending event matches. Allocates nothing if none does, which is the usual case. */
   hasMatching(items: Items): boolean {
     if (this.#events.length === 0) return false;
     return items.some((item) => this.#candidates(item).some(({ head }) => matchesItem(item, head)));
   }
 
-  /** The matching events, in order. All of them come after anything that a caller can have seen. */
+  /** Returns the matching events, in order. No caller has seen any of them. */
   matching(items: Items): StoredEvent[] {
     if (this.#events.length === 0) return [];
     const found = new Set<StoredEvent>();
@@ -41,8 +40,8 @@ export class PendingEvents {
   }
 
   /**
-   * The shortest list that has all matches. By type only without a tag: lists of types are long,
-   * and several need a union.
+   * Returns the shortest list that contains all matches. Without a tag it selects by type: those lists are long, and
+   * several of them need a union.
    */
   #candidates({ types, tags }: Items[number]): readonly StoredEvent[] {
     if (tags.length === 0)
@@ -56,7 +55,7 @@ export class PendingEvents {
   }
 }
 
-/** An event as a reader gets it. Its body is parsed on demand, which is rare. */
+/** An event as a reader gets it. Its body is parsed on demand, because few are needed. */
 class PendingEvent implements StoredEvent {
   readonly position: number;
   readonly time: string;

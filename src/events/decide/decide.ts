@@ -1,5 +1,5 @@
-// Decide: reads the events that a decision rests on, decides, and appends on the condition that no
-// such event came since. After a conflict it tries again, until its time is up.
+// Decide: reads the events that a decision depends on, decides, and appends on the condition that
+// no such event was appended since. After a conflict it retries until its time is up.
 import type { Cancel, NewEvent } from "../../common.ts";
 import { checkTimeout } from "../../durable/wait/deadline.ts";
 import { isHoldfastError } from "../../errors.ts";
@@ -10,50 +10,72 @@ import { DecisionRetry } from "./retry.ts";
 import { StatesReader } from "./states.ts";
 
 /**
- * Events to append (none: nothing is written), or events and a result for the caller. Throw to
- * refuse.
+ * A decision: events to append (none: nothing is written), or events and a result for the caller.
+ * Throw to refuse.
  */
 export type Decision<E extends NewEvent, R = unknown> =
   E | readonly E[] | { readonly events: readonly E[]; readonly result: R };
 
 /**
- * E as a decision returns it: `const D` keeps literal types, and makes the lists in `data`
- * readonly.
+ * The event E as a decision returns it: `const D` keeps literal types, and makes the lists in
+ * `data` readonly.
  */
 export type Written<E extends NewEvent> = E extends unknown
   ? Omit<E, "data"> & { data: ReadonlyData<E["data"]> }
   : never;
-type ReadonlyData<T> = unknown extends T
+/** Data whose properties and lists are readonly, at every level. */
+export type ReadonlyData<T> = unknown extends T
   ? T
   : T extends string | number | boolean | null | undefined
     ? T
     : { readonly [K in keyof T]: ReadonlyData<T[K]> };
 
+/** The type of the result of a decision D; undefined if it has none. */
 export type ResultOf<D> = D extends { readonly events: readonly unknown[]; readonly result: infer R } ? R : undefined;
 
+/** The result of `decide`. */
 export interface Decided<R> {
+  /** The result that the decision returned; undefined if it returned events only. */
   readonly result: R;
-  /** Absent when the decision was to write nothing. */
+  /** The positions of the appended events. Absent if the decision wrote nothing. */
   readonly appended?: Appended;
+  /** How many times the decision ran. */
   readonly attempts: number;
 }
 
+/** Options of `decide`. */
 export interface DecideOptions extends Cancel {
   /**
-   * How long to try again after conflicts, with a short random pause before each attempt. Default
-   * 10_000; 0: one attempt. Decisions of this process that conflict queue up. The time in the queue
-   * does not count.
+   * How long to retry after conflicts, with a short random pause before each attempt. 0: one
+   * attempt. Conflicting decisions of this process queue; their time in the queue does not count.
+   * Default 10,000.
    */
   timeoutMs?: number | undefined;
-  /** How many attempts after the first. Default: as many as the time allows. */
+  /** How often to retry after the first attempt. Default: as often as `timeoutMs` allows. */
   retries?: number | undefined;
 }
 
 /**
- * One read for all models, one condition from all of them, and again after a conflict. What the
- * decision throws is passed on untouched, and nothing is written. APPEND_CONDITION_FAILED when the
- * last attempt within `timeoutMs` met a conflict, too. The decision may run several times, so it
- * has no effects of its own. It may change the states that it gets.
+ * Reads the events of all models, runs the decision, and appends its events on the condition that
+ * no event of the models was appended meanwhile. Repeats after a conflict.
+ *
+ * The decision may run several times, so it must have no effects of its own. It may change its
+ * states. Errors of the decision are passed on unchanged, and nothing is written. Throws
+ * APPEND_CONDITION_FAILED if the last attempt within `timeoutMs` has a conflict too, and as
+ * `append` does.
+ *
+ * @example
+ * ```ts
+ * const stock = model<number, Sold | Stocked>({
+ *   query: { types: ["Sold", "Stocked"], tags: ["sku:A1"] },
+ *   initial: 0,
+ *   apply: (left, event) => (event.type === "Stocked" ? left + event.data.count : left - 1),
+ * });
+ * await decide(events, { stock }, ({ stock: left }) => {
+ *   if (left === 0) throw new Error("sold out");
+ *   return { type: "Sold", data: { sku: "A1" }, tags: ["sku:A1"] };
+ * });
+ * ```
  */
 export async function decide<
   E extends NewEvent,
@@ -90,7 +112,7 @@ export async function decide<
   }
 }
 
-/** Without models a decision rests on no event, so it has no condition. */
+/** Without models a decision depends on no event, so it has no condition. */
 function conditionOf<E extends NewEvent>(
   { query }: StatesReader,
   after: number,
@@ -98,10 +120,7 @@ function conditionOf<E extends NewEvent>(
   return query === undefined ? undefined : { failIfEventsMatch: query, after };
 }
 
-/**
- * TypeError for any other value: a forgotten `return` must not look like a decision to write
- * nothing.
- */
+/** Throws a TypeError for any other value: a forgotten `return` must not look like a decision to write nothing. */
 function partsOf<E extends NewEvent, R>(
   decision: Decision<E, R>,
 ): { readonly events: readonly E[]; readonly result: R } {
@@ -113,7 +132,7 @@ function partsOf<E extends NewEvent, R>(
     if (isList(decision.events)) return { events: decision.events, result: decision.result };
   }
   throw new TypeError(
-    "A decision returns an event, a list of events or { events, result }. To write nothing, return [].",
+    "A decision must return an event, a list of events or { events, result }. To write nothing, return [].",
   );
 }
 

@@ -2,7 +2,7 @@
 // after the other.
 //
 // Two decisions may conflict if their queries share a tag, or a type where there is no tag. That is
-// a guess, and no promise rests on it: the condition of each append decides.
+// a guess, and no guarantee depends on it: the condition of each append decides.
 import { Deadline } from "../../durable/wait/deadline.ts";
 import type { Waiting } from "../../common.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -25,9 +25,10 @@ export class DecisionQueue {
   }
 
   /**
-   * Waits for all decisions before it that have one of these keys; returns the function that leaves
-   * the queue. If none ends within `timeoutMs`, it goes on without its turn: a decision that starts
-   * another one inside itself would wait for ever. Rejects with the signal's reason.
+   * Waits for all earlier decisions that have one of these keys, and returns the function that
+   * leaves the queue. If none ends within `timeoutMs`, the decision proceeds out of turn: a
+   * decision that starts another one inside itself would otherwise wait forever. Rejects with the
+   * signal's reason.
    */
   async enter(keys: readonly string[], { timeoutMs, signal }: Waiting): Promise<() => void> {
     const before = Promise.all(keys.map(async (key) => await this.#ends.get(key)));
@@ -45,7 +46,7 @@ export class DecisionQueue {
         if (await this.#isOverInTime(before, { timeoutMs, signal })) return leave;
       }
     } catch (error) {
-      // The next one waits for this one, and so for all before it.
+      // The next decision waits for this one, and so for all before it.
       void before.then(leave);
       throw error;
     }
@@ -67,12 +68,12 @@ export class DecisionQueue {
   }
 }
 
-/** The reason that ends a wait: no caller sees it. */
+/** The reason that ends a wait; no caller sees it. */
 const tooLong = "too long";
 
 const queues = new WeakMap<LogAccess, DecisionQueue>();
 
-/** One for each opened log. */
+/** Returns the queue of an opened log. */
 export function queueOf(access: LogAccess): DecisionQueue {
   const queue = queues.get(access) ?? new DecisionQueue(access.ports.clock);
   queues.set(access, queue);

@@ -1,44 +1,41 @@
-// Expectations of given-when-then tests: what is compared, and how a difference is shown.
+// Expectations of given-when-then tests: compares events and results, and shows differences.
+import { isErrorLike, messageOf } from "../../errors.ts";
 import { inspect, isDeepStrictEqual } from "node:util";
 
-/** What a test compares of an event: neither its time nor its id. */
-export interface Facts {
+/** The properties of an event that a test compares. Time and id are not among them. */
+export interface ComparedEvent {
   readonly type: string;
   readonly data: unknown;
   readonly tags: readonly string[];
 }
 
-export function factsOf(event: {
+export function comparedEventOf(event: {
   readonly type: string;
   readonly data: unknown;
   readonly tags?: readonly string[] | undefined;
-}): Facts {
-  // As a log gives it back: an event is JSON, and its tags are a set.
+}): ComparedEvent {
+  // Normalized as a log returns it: data went through JSON, and tags are a set.
   const data: unknown = event.data === undefined ? undefined : JSON.parse(JSON.stringify(event.data));
   return { type: event.type, data, tags: [...new Set(event.tags)].sort() };
 }
 
-/**
- * What a refusal must be: a pattern of its message, its class, or a function that returns true for
- * it.
- */
-export type Refusal = RegExp | ErrorClass | ((error: unknown) => boolean);
-// oxlint-disable-next-line typescript/no-explicit-any -- an error class may take any arguments
-type ErrorClass = abstract new (...parameters: any[]) => Error;
+/** The expected error: a pattern of its message, its class, or a function that returns true for it. */
+export type Refusal = RegExp | (abstract new (...parameters: never[]) => Error) | ((error: unknown) => boolean);
+type ErrorClass = Exclude<Refusal, RegExp | ((error: unknown) => boolean)>;
 
 export function refusalFits(expected: Refusal, error: unknown): boolean {
-  if (expected instanceof RegExp) return expected.test(error instanceof Error ? error.message : String(error));
+  if (expected instanceof RegExp) return expected.test(messageOf(error));
   return isErrorClass(expected) ? error instanceof expected : expected(error);
 }
 
 function isErrorClass(expected: ErrorClass | ((error: unknown) => boolean)): expected is ErrorClass {
-  return expected === Error || expected.prototype instanceof Error;
+  return isErrorLike(expected.prototype);
 }
 
 export function checkEqual(what: string, actual: unknown, expected: unknown): void {
   if (isDeepStrictEqual(actual, expected)) return;
-  const error = unexpected(`${what}\n${differenceOf(shown(expected), shown(actual))}`);
-  // Test runners that know these fields show the difference their own way.
+  const error = unexpected(`${what}\n${differenceOf(describeValue(expected), describeValue(actual))}`);
+  // Test runners that know these fields show their own diff.
   throw Object.assign(error, { actual, expected });
 }
 
@@ -48,17 +45,17 @@ export function unexpected(message: string, cause?: unknown): Error {
   return error;
 }
 
-export function shown(value: unknown): string {
+export function describeValue(value: unknown): string {
   return inspect(value, { depth: 20, sorted: true, breakLength: 80, compact: 1, maxArrayLength: 1_000 });
 }
 
-export function told(error: unknown): string {
-  return error instanceof Error ? `${error.name}: ${error.message}` : shown(error);
+export function describeThrown(error: unknown): string {
+  return isErrorLike(error) ? `${error.name}: ${error.message}` : describeValue(error);
 }
 
 /**
- * By lines: the common beginning and end once, and between them what was expected (-) and what was
- * found (+).
+ * Shows the difference line by line: common lines at the beginning and end once, and between them the expected lines
+ * (-) and the actual ones (+).
  */
 function differenceOf(expected: string, actual: string): string {
   const [before, after] = [expected.split("\n"), actual.split("\n")];

@@ -2,33 +2,46 @@
 import type { NewEvent } from "../../common.ts";
 import type { EventStore } from "../model/event-store.ts";
 import type { Decided } from "./decide.ts";
-import { checkEqual, factsOf, refusalFits, shown, told, unexpected, type Facts, type Refusal } from "./expectation.ts";
+import {
+  checkEqual,
+  comparedEventOf,
+  refusalFits,
+  describeValue,
+  describeThrown,
+  unexpected,
+  type ComparedEvent,
+  type Refusal,
+} from "./expectation.ts";
 
+/** The first step of a given-when-then test. */
 export interface Given<E extends NewEvent> {
-  /**
-   * Runs `act` at once. It may do anything with the store: decide, append, let two decisions race.
-   */
+  /** Runs `act` at once. It may do anything with the store: decide, append, let two decisions race. */
   when<R>(act: (store: EventStore<E>) => R | Promise<R>): Outcome<E, R>;
 }
 
 /**
- * The outcome. Each check is a promise that must be awaited. Checks can be chained:
- * `.thenEvents([…]).thenResult(7)`.
+ * The outcome of a given-when-then test. Each check is a promise that must be awaited. Checks can
+ * be chained: `.thenEvents([…]).thenResult(7)`.
  */
 export interface Outcome<E extends NewEvent, R> {
   /**
-   * Exactly these events were appended, in this order. Compared by type, data and tags; tags are a
-   * set.
+   * Checks that exactly these events were appended, in this order. Compares type, data and tags;
+   * the order of tags does not matter.
    */
   thenEvents(expected: readonly E[]): Checked<E, R>;
-  /** `act` succeeded, and nothing was appended. */
+  /** Checks that `act` succeeded and appended nothing. */
   thenNothing(): Checked<E, R>;
-  /** The result of the decision; or what `act` returned, if that is not a result of `decide`. */
+  /**
+   * Checks the result of the decision, or the value that `act` returned if that is not a result of
+   * `decide`.
+   */
   thenResult(expected: ResultIn<R>): Checked<E, R>;
-  /** `act` threw, and nothing was appended. */
+  /** Checks that `act` threw and appended nothing. */
   thenRefuses(expected?: Refusal): Checked<E, R>;
 }
+/** A check to await, or to chain further checks to. */
 export type Checked<E extends NewEvent, R> = Promise<void> & Outcome<E, R>;
+/** The result of a decision, or R itself if it is not a result of `decide`. */
 export type ResultIn<R> = R extends Decided<infer Result> ? Result : R;
 
 /** Appends `events` to the empty `store` before `when`. */
@@ -37,7 +50,7 @@ export function givenOn<E extends NewEvent>(events: readonly E[], store: EventSt
 }
 
 interface Ran<R> {
-  readonly appended: readonly Facts[];
+  readonly appended: readonly ComparedEvent[];
   readonly ended: { readonly value: R } | { readonly error: unknown };
 }
 
@@ -49,8 +62,8 @@ async function run<E extends NewEvent, R>(
   if (events.length > 0) await store.append(events);
   const after = await store.head();
   const ended = await endOf(async () => await act(store));
-  const appended: Facts[] = [];
-  for await (const event of store.read("all", { after })) appended.push(factsOf(event));
+  const appended: ComparedEvent[] = [];
+  for await (const event of store.read("all", { after })) appended.push(comparedEventOf(event));
   return { appended, ended };
 }
 
@@ -73,35 +86,36 @@ function outcomeOf<E extends NewEvent, R>(
   return {
     thenEvents: (expected) =>
       and(({ appended, ended }) => {
-        if ("error" in ended) throw refused(`these events:\n${shown(expected.map(factsOf))}`, ended.error);
-        checkEqual("The events that were appended are not the expected ones.", appended, expected.map(factsOf));
+        if ("error" in ended)
+          throw refused(`these events:\n${describeValue(expected.map(comparedEventOf))}`, ended.error);
+        checkEqual("The appended events differ from the expected ones.", appended, expected.map(comparedEventOf));
       }),
     thenNothing: () =>
       and(({ appended, ended }) => {
         if ("error" in ended) throw refused("that nothing happens", ended.error);
-        checkEqual("Nothing was to be appended.", appended, []);
+        checkEqual("Nothing should have been appended.", appended, []);
       }),
     thenResult: (expected) =>
       and(({ ended }) => {
-        if ("error" in ended) throw refused(`the result:\n${shown(expected)}`, ended.error);
-        checkEqual("The result is not the expected one.", resultOf(ended.value), expected);
+        if ("error" in ended) throw refused(`the result:\n${describeValue(expected)}`, ended.error);
+        checkEqual("The result differs from the expected one.", resultOf(ended.value), expected);
       }),
     thenRefuses: (expected) =>
       and(({ appended, ended }) => {
         if (!("error" in ended))
-          throw unexpected(`Expected a refusal, but these events were appended:\n${shown(appended)}`);
+          throw unexpected(`Expected a refusal, but these events were appended:\n${describeValue(appended)}`);
         if (expected !== undefined && !refusalFits(expected, ended.error))
           throw unexpected(
-            `Expected a refusal that fits ${shown(expected)}, but it was: ${told(ended.error)}`,
+            `Expected a refusal that matches ${describeValue(expected)}, but it was: ${describeThrown(ended.error)}`,
             ended.error,
           );
-        checkEqual("It refused, but it had appended something before.", appended, []);
+        checkEqual("It refused, but had already appended something.", appended, []);
       }),
   };
 }
 
 function refused(what: string, error: unknown): Error {
-  return unexpected(`Expected ${what}\nbut it was refused: ${told(error)}`, error);
+  return unexpected(`Expected ${what}\nbut it was refused: ${describeThrown(error)}`, error);
 }
 
 function resultOf(value: unknown): unknown {

@@ -1,13 +1,12 @@
-// How long a decision tries again after conflicts, and what it waits for before each attempt.
+// Retries of a decision after conflicts: for how long, and what it waits for before each attempt.
 import type { Cancel } from "../../common.ts";
 import type { LogAccess } from "../log/log-access.ts";
 import type { Query } from "../model/query.ts";
 import { queueKeysOf, queueOf, type DecisionQueue } from "./decision-queue.ts";
 
 /**
- * Short, and not longer after many conflicts. The gate of the log lets processes in one after the
- * other, so a process that comes back at once has its turn. With growing pauses the processes that
- * had lost most often waited longest, until their time was up.
+ * Short, and constant after many conflicts. The gate of the log admits processes in order, so a process that retries
+ * at once gets its turn. With growing pauses, the processes that had lost most often waited longest and timed out.
  */
 const pauseMsMax = 20;
 
@@ -33,19 +32,19 @@ export class DecisionRetry {
     this.#untilMs = access.ports.clock.monotonicMs() + options.timeoutMs;
   }
 
-  /** Waits for decisions in the queue that this one would conflict with. */
+  /** Waits for queued decisions that this one would conflict with. */
   async begin(): Promise<void> {
     if (this.#queue.isBusy(this.#keys)) await this.#enterQueue();
   }
 
-  /** Resolves when it is time for the next attempt. Throws `conflict` when there is none. */
+  /** Resolves when it is time for the next attempt. Throws `conflict` if there is none. */
   async waitAfter(conflict: unknown): Promise<void> {
     const { clock, random } = this.#access.ports;
     const { retries, signal } = this.#options;
     const leftMs = this.#untilMs - clock.monotonicMs();
     if (leftMs <= 0 || ++this.#retries > retries) throw conflict;
-    // In the queue, this decision meets no other of its process. The pause is for those of other
-    // processes, and random, so that two that met once do not meet again.
+    // Decisions of this process are now serialized by the queue. The random pause is for those of other processes:
+    // two that collided once should not collide again.
     if (this.#leave === undefined) await this.#enterQueue();
     else await clock.sleep(Math.min(leftMs, random.fraction() * pauseMsMax), { signal });
   }

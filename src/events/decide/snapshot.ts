@@ -1,40 +1,39 @@
-// Snapshots: the state of a model at a position, kept beside the log so that a long history need
-// not be read again. A snapshot never changes an answer: it can be deleted at any time, and one
-// that does not fit the log, the query or the version exactly counts as absent.
+// Snapshots: the state of a model at a position, stored beside the log so that a long history need not be read again.
+// A snapshot never changes an answer: it can be deleted at any time, and it is ignored unless it matches the log, the
+// query and the version exactly.
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { ensureDirectory } from "../../durable/publish/directory.ts";
-import { replace } from "../../durable/publish/publish.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { fileNameOf } from "../../format/name.ts";
-import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../../format/record.ts";
+import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
 import type { LogAccess } from "../log/log-access.ts";
 import { itemsOf, type Items, type Query } from "../model/query.ts";
 import { survivesJson } from "../model/state.ts";
 
 const everyDefault = 500;
 
+/**
+ * Stores the state of a model beside the log. A snapshot never changes an answer, and can be
+ * deleted at any time.
+ */
 export interface SnapshotDefinition {
-  /**
-   * The name of the model, and of its directory in `snapshots/` of the log. Two models never share
-   * one.
-   */
+  /** The name of the model, and of its directory in `snapshots/` of the log. Each model needs its own. */
   readonly name: string;
   /**
-   * Raise it when `apply`, `initial` or an upcast changes: a state that other code has folded must
+   * Raise it when `apply`, `initial` or an upcast changes: a state that other code computed must
    * not be used. Default 1.
    */
   readonly version?: number | undefined;
-  /** How many events of the model are folded before the state is kept again. Default 500. */
+  /** The snapshot is renewed after this many events of the model. Default 500. */
   readonly every?: number | undefined;
 }
 
-/** TypeError, also for a state that JSON would change; RangeError; INVALID_NAME. */
+/** Throws a TypeError (also for a state that JSON would change), a RangeError, or INVALID_NAME. */
 export function checkSnapshot({ name, version = 1, every = everyDefault }: SnapshotDefinition, initial: unknown): void {
   fileNameOf(name);
   if (!Number.isSafeInteger(version) || version < 0)
-    throw new RangeError("The version of a snapshot is a whole number.");
-  if (!(every >= 1)) throw new RangeError(`A snapshot is made every 1 event or more, not every ${every}.`);
+    throw new RangeError("The version of a snapshot must be a whole number from 0.");
+  if (!(every >= 1)) throw new RangeError(`snapshot.every must be at least 1, not ${every}.`);
   if (!survivesJson(initial))
     throw new TypeError(`The model "${name}" has a snapshot, so its state must be JSON: no dates, maps or undefined.`);
 }
@@ -45,22 +44,22 @@ export interface KeptState {
 }
 
 /**
- * The model that the state belongs to. Also in the record: a file that was renamed or copied is not
- * trusted for its name.
+ * The model that the state belongs to. It is stored in the record: the name of a file proves nothing, because files
+ * can be renamed or copied.
  */
 interface Owner {
   readonly name: string;
   readonly version: number;
-  /** Sorted, so that the same query in another order is equal. */
+  /** Sorted, so that the order in a query does not matter. */
   readonly query: Items;
 }
 
 interface SnapshotBody extends KeptState {
   readonly of: unknown;
-  /** Of the line at this position. A log that was restored from a backup has another one there. */
+  /** Checksum of the line at this position. A log restored from a backup has another one there. */
   readonly checksum: string;
   /**
-   * Of all tags that were added to older events. With more tags the query may find more in the
+   * Checksum of all tags that were added to older events. If tags were added since, the query may match more of the
    * past.
    */
   readonly tagChecksum: string;
@@ -84,21 +83,18 @@ const snapshotKind: RecordKind<SnapshotBody> = {
 /** The snapshots of one model with one query. */
 export class Snapshot {
   readonly #access: LogAccess;
-  readonly #directory: string;
-  readonly #path: string;
+  readonly #hash: string;
   readonly #of: Owner;
   readonly #every: number;
 
   constructor(access: LogAccess, query: Query, { name, version = 1, every = everyDefault }: SnapshotDefinition) {
     this.#access = access;
     this.#of = { name, version, query: sorted(itemsOf(query)) };
-    this.#directory = `${access.directory}/snapshots/${fileNameOf(name)}`;
-    const hash = createHash("sha256").update(JSON.stringify(this.#of)).digest("hex");
-    this.#path = `${this.#directory}/${hash.slice(0, 32)}.json`;
+    this.#hash = createHash("sha256").update(JSON.stringify(this.#of)).digest("hex").slice(0, 32);
     this.#every = every;
   }
 
-  /** The snapshot, if it fits this log up to `head`. */
+  /** Returns the snapshot if it matches this log up to `head`. */
   async find({
     head,
     tagChecksum,
@@ -122,32 +118,26 @@ export class Snapshot {
     return foldedEvents >= this.#every;
   }
 
-  /**
-   * Keeps the state if possible. Two processes may overwrite each other: an older state is as true
-   * as a newer one.
-   */
+  /** Tries to store the state. Two processes may overwrite each other: an older state is as valid as a newer one. */
   async keep({ state, position }: KeptState, tagChecksum: string): Promise<void> {
     if (this.#access.mayForget || !survivesJson(state)) return;
-    const { disk } = this.#access.ports;
     try {
       const checksum = await this.#access.findChecksum(position);
       if (checksum === undefined) return;
       const bytes = encodeRecord(snapshotKind, { of: this.#of, checksum, tagChecksum, position, state });
-      await ensureDirectory(disk, this.#directory);
-      // Not synced: a power cut costs only a longer read, and a torn file fails its checksum.
-      await replace(this.#access.ground.staging, this.#path, bytes, { sync: false });
+      await this.#access.derived.keepSnapshot(this.#of.name, this.#hash, bytes);
     } catch {
-      // Too large, disk full, no permission: the next decision reads more events, and decides the
-      // same.
+      // The state is too large, the disk is full, or permission is missing. The next decision reads more events and
+      // decides the same.
     }
   }
 
   async #read(): Promise<SnapshotBody | undefined> {
     try {
-      const bytes = await this.#access.ports.disk.readFile(this.#path, recordBytesMax);
-      return decodeRecord(snapshotKind, bytes, this.#path);
+      const bytes = await this.#access.derived.readSnapshot(this.#of.name, this.#hash);
+      return decodeRecord(snapshotKind, bytes, this.#hash);
     } catch {
-      // Absent, torn, foreign, of a newer release, or unreadable: the log has everything.
+      // The snapshot is missing, torn, foreign, from a newer release, or unreadable. The log has everything.
       return undefined;
     }
   }

@@ -1,5 +1,5 @@
-// Reads the states of a decision's models at one head: one read for all models, and only the new
-// events for the next attempt.
+// Reads the states of a decision's models at one head: one read for all models. The next attempt reads only new
+// events.
 import type { Cancel } from "../../common.ts";
 import type { EventStore } from "../model/event-store.ts";
 import { mustBeState, findCopy } from "../model/state.ts";
@@ -15,13 +15,13 @@ interface Folding {
   readonly items: Items;
   readonly snapshot: Snapshot | undefined;
   state: unknown;
-  /** Everything up to here is in the state. */
+  /** The state includes all events up to this position. */
   position: number;
-  /** Events since the snapshot, or since the start. */
+  /** Number of events folded since the snapshot, or since the start of the log. */
   folded: number;
 }
 
-/** Where the next attempt can go on, if the added tags are still those of `tagChecksum`. */
+/** The point from which the next attempt continues, unless tags were added since (`tagChecksum`). */
 interface Reached {
   readonly states: ReadonlyMap<string, unknown>;
   readonly position: number;
@@ -53,21 +53,21 @@ export class StatesReader {
     }));
   }
 
-  /** The events that the models rest on; undefined without models. */
+  /** The events that the models depend on; undefined without models. */
   get query(): Query | undefined {
     return this.#foldings.length === 0 ? undefined : unionOf(this.#foldings);
   }
 
   /**
-   * The states at the present head. A later call reads only new events, unless tags were added or a
-   * state cannot be copied.
+   * Returns the states at the current head. A later call reads only new events, unless tags were
+   * added or a state cannot be copied.
    */
   async read({ signal }: Cancel): Promise<ReadStates> {
-    // Before the events: an event that comes during the read is beyond this head, and so a
-    // conflict.
+    // Read before the events: an event that is appended during the read is beyond this head, and so
+    // a conflict.
     const head = await this.#store.head();
-    // Before the events, too: if tags are added during the read, the next checksum differs, and the
-    // states are read anew.
+    // Also read before the events: if tags are added during the read, the next checksum differs,
+    // and the states are read again.
     const tagChecksum = await this.#access.tagChecksum();
     await this.#begin(head, tagChecksum);
     await this.#foldUpTo(head, signal);
@@ -87,7 +87,7 @@ export class StatesReader {
     }
     for (const folding of this.#foldings) {
       const kept = await folding.snapshot?.find({ head, tagChecksum });
-      // A copy: an `apply` may change its state in place.
+      // A copy: an `apply` may mutate its state.
       folding.state = kept === undefined ? structuredClone(folding.model.initial) : kept.state;
       folding.position = kept?.position ?? 0;
       folding.folded = 0;
@@ -95,8 +95,8 @@ export class StatesReader {
   }
 
   /**
-   * One read from each position that a model stands at, so that no model reads again what its
-   * snapshot has.
+   * Starts one read at each position that a model has reached, so that no model reads again what its snapshot
+   * contains.
    */
   async #foldUpTo(head: number, signal: AbortSignal | undefined): Promise<void> {
     const starts = [...new Set(this.#foldings.map(({ position }) => position))].sort((one, other) => one - other);
@@ -117,7 +117,7 @@ export class StatesReader {
 
   async #keep(tagChecksum: string): Promise<void> {
     const due = this.#foldings.filter(({ snapshot, folded }) => snapshot?.isDue(folded));
-    // Tags that were added during the read are in some of these states and not in others.
+    // Tags were added during the read: some of these states reflect them and others do not.
     if (due.length === 0 || (await this.#access.tagChecksum()) !== tagChecksum) return;
     for (const folding of due) {
       await folding.snapshot?.keep(folding, tagChecksum);
@@ -125,14 +125,14 @@ export class StatesReader {
     }
   }
 
-  /** Copies, before the decision gets the states: it may change them. */
+  /** Copies the states before the decision gets them: it may change them. */
   #remember(position: number, tagChecksum: string): void {
     this.#reached = undefined;
     if (tagChecksum === undefined) return;
     const states = new Map<string, unknown>();
     for (const { name, state } of this.#foldings) {
       const copy = findCopy(state);
-      // All or none: without a copy this state must be folded from the start again.
+      // All or none: if one state cannot be copied, all must be folded from the start again.
       if (copy === undefined) return;
       states.set(name, copy.state);
     }

@@ -1,5 +1,5 @@
-// Subject keys in a directory: one small file for each subject, decided once between all processes,
-// and replaced by a tombstone when the subject is forgotten.
+// Subject keys in a directory: one small file per subject, decided once among all processes, and
+// replaced by a tombstone when the subject is forgotten.
 import { createHash } from "node:crypto";
 import { ensureDirectory, parentOf, syncNames, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { linkOnce, replace } from "../../durable/publish/publish.ts";
@@ -14,10 +14,7 @@ import type { Ports } from "../../ports/ports.ts";
 import type { SubjectKeys } from "../model/event-store.ts";
 import { forgotten, checkSubject } from "./personal.ts";
 
-/**
- * The subject by its hash, so that a renamed file is noticed; and the key, or when it was
- * forgotten.
- */
+/** The key, or the time when it was forgotten. The hash of the subject reveals a renamed file. */
 interface KeyRecord {
   readonly subject: string;
   readonly key?: string;
@@ -35,10 +32,10 @@ const keyKind: RecordKind<KeyRecord> = {
 };
 
 const keyBytes = 32;
-/** Only for the user that the processes run as. */
+/** Readable only for the user account that runs the processes. */
 const mode = 0o600;
 const triesMax = 3;
-/** Keys known to be durable; beyond that the list is cleared, and a sync makes sure again. */
+/** Number of keys remembered as durable. Beyond that the set is cleared, and keys are synced again. */
 const durableMax = 100_000;
 
 export class DirectorySubjectKeys implements SubjectKeys {
@@ -51,9 +48,9 @@ export class DirectorySubjectKeys implements SubjectKeys {
     this.#directory = directory;
   }
 
-  /** Makes the directory if it is not there. INVALID_PATH inside a log. */
+  /** Creates the directory if it does not exist. Throws INVALID_PATH inside a log. */
   static async open(ports: Pick<Ports, "disk" | "random" | "clock">, directory: string): Promise<DirectorySubjectKeys> {
-    // As given, before anything is made; and again with links followed.
+    // Checked as given, before anything is created, and again with links followed.
     await checkOutsideLogs(ports.disk, directory);
     await ensureDirectory(ports.disk, `${directory}/temp`);
     const keys = new DirectorySubjectKeys(ports, await ports.disk.realPath(directory));
@@ -67,8 +64,8 @@ export class DirectorySubjectKeys implements SubjectKeys {
   }
 
   /**
-   * Also returns a key that is there. EVENT_INVALID for a subject that was forgotten. A crash
-   * leaves a whole key or none, and perhaps a temp file, which `forget` removes.
+   * Returns the existing key, if any. Throws EVENT_INVALID for a forgotten subject. A crash leaves a whole key or
+   * none, and perhaps a temp file, which `forget` removes.
    */
   async create(subject: string): Promise<Uint8Array> {
     checkSubject(subject);
@@ -81,21 +78,21 @@ export class DirectorySubjectKeys implements SubjectKeys {
         return Buffer.from(known.key, "base64");
       }
       if (tries > triesMax) throw this.#unseen(hash);
-      // Checked again: a log may have been made around the keys since they were opened.
+      // Check again: a log may have been created around the keys since they were opened.
       await checkOutsideLogs(this.#ports.disk, this.#directory);
       try {
         await this.#propose(hash);
       } catch (error) {
-        // A `forget` at the same time has removed the temp directory.
+        // A concurrent `forget` removed the temp directory.
         if (!hasErrno(error, "ENOENT")) throw error;
       }
     }
   }
 
   /**
-   * Durable when it resolves, and final: this subject never gets another key. Every read that
-   * begins after it, in any process, finds the key gone. The bytes are not overwritten: on flash
-   * and on copy-on-write file systems that would prove nothing.
+   * Durable once it resolves, and final: this subject never gets another key, and every later read in any process
+   * finds the key gone. The bytes are not overwritten: on flash and on copy-on-write file systems that would prove
+   * nothing.
    */
   async forget(subject: string): Promise<void> {
     checkSubject(subject);
@@ -104,10 +101,10 @@ export class DirectorySubjectKeys implements SubjectKeys {
     if ((await this.#find(hash))?.forgottenAt === undefined) {
       const tombstone = { subject: hash, forgottenAt: new Date(clock.wallMs()).toISOString() };
       const staging = { disk, random, directory: async () => `${this.#directory}/temp` };
-      // One rename over the key: at no time is the name free for a new key.
+      // One rename over the key: at no moment could another process create a key under this name.
       await replace(staging, this.#pathOf(hash), encodeRecord(keyKind, tombstone));
     } else await syncNames(disk, this.#directory);
-    // After the tombstone: no temp file can become the key any more.
+    // After the tombstone, because a temp file can then no longer become the key.
     await this.#removeTemps(hash);
   }
 
@@ -115,13 +112,13 @@ export class DirectorySubjectKeys implements SubjectKeys {
     const path = this.#pathOf(hash);
     const record = await findRecord(this.#ports.disk, keyKind, path);
     if (record === undefined || record.subject === hash) return record;
-    const message = `${path} holds the key of another subject: the file was renamed or copied. Restore it from a backup, or move it away.`;
+    const message = `${path} has the key of another subject: the file was renamed or copied. Restore it from a backup, or move it away.`;
     throw holdfastError("CORRUPT", message, { path });
   }
 
   /**
-   * Makes a key unless there is one. The temp file lies in a directory of its subject, so that
-   * `forget` finds what a crash has left.
+   * Creates a key unless there is one. The temp file is in a directory of its subject, so that
+   * `forget` finds what a crash left.
    */
   async #propose(hash: string): Promise<void> {
     const { disk, random } = this.#ports;
@@ -132,17 +129,17 @@ export class DirectorySubjectKeys implements SubjectKeys {
     await disk.mkdir(directory).catch(unlessThere);
     try {
       await disk.createFile(temp, bytes, { sync: true, mode });
-      // The name stays: a process that loses the race finds the winner's key.
+      // A name is linked once and permanently: a process that loses the race finds the winner's key.
       await linkOnce(disk, temp, this.#pathOf(hash), bytes, { mayRepeat: true });
     } finally {
-      // `forget` removes what cannot be removed now. Another process may still use the directory.
+      // If the removal fails now, `forget` removes the file later. Another process may still use the directory.
       await unlinkIfThere(disk, temp).catch(() => undefined);
       await disk.rmdir(directory).catch(() => undefined);
     }
   }
 
   /**
-   * Also for a key of another process, which may have died before its sync: no encrypted data may
+   * Also syncs a key of another process, which may have died before its sync: no encrypted data may
    * outlive its key.
    */
   async #makeDurable(hash: string): Promise<void> {
@@ -164,10 +161,10 @@ export class DirectorySubjectKeys implements SubjectKeys {
     await syncNames(disk, parentOf(directory));
   }
 
-  /** The key cannot be found after several tries. */
+  /** Returns the error for a key that cannot be found after several tries. */
   #unseen(hash: string): Error {
     const path = this.#pathOf(hash);
-    return holdfastError("IO_ERROR", `${path} was made, but cannot be found. Try again.`, { path });
+    return holdfastError("IO_ERROR", `${path} was created, but cannot be found. Try again.`, { path });
   }
 
   #pathOf(hash: string): string {
@@ -179,7 +176,7 @@ export class DirectorySubjectKeys implements SubjectKeys {
   }
 }
 
-/** A file name for any subject, on every file system. */
+/** A file name for any subject, valid on every file system. */
 function hashOf(subject: string): string {
   return createHash("sha256").update(subject).digest("hex");
 }
@@ -189,13 +186,13 @@ function unlessThere(error: unknown): void {
 }
 
 /**
- * INVALID_PATH inside a log: every copy and backup of the log would have its keys, and `forget`
- * would be of no use.
+ * Throws INVALID_PATH inside a log: every copy and backup of the log would include its keys, and
+ * `forget` would be useless.
  */
 async function checkOutsideLogs(disk: Disk, path: string): Promise<void> {
   for (let directory = path; ; directory = parentOf(directory)) {
     if ((await disk.canOpen(`${directory}/log.json`)) && (await disk.canOpen(`${directory}/segments`))) {
-      const message = `The keys cannot be in ${path}: it is inside the log ${directory}, so every copy of the log would have its keys. Choose a directory outside of the log.`;
+      const message = `The keys cannot be in ${path}: it is inside the log ${directory}, so every copy of the log would include its keys. Choose a directory outside the log.`;
       throw holdfastError("INVALID_PATH", message, { path });
     }
     if (parentOf(directory) === directory) return;

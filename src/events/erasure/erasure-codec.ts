@@ -1,5 +1,5 @@
-// The codec with keys: it seals personal values before they are stored, and opens them for readers
-// while the key is there.
+// The codec with keys: seals personal values before they are stored, and opens them for readers
+// while the key exists.
 import type { NewEvent } from "../../common.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { plainCodec, unreadable, type DecodedBody, type EventCodec, type StoredBody } from "../model/codec.ts";
@@ -8,19 +8,16 @@ import { jsonOf, invalid } from "../model/new-event.ts";
 import { SchemaCodec } from "../model/schema-codec.ts";
 import type { EventStoreOptions, SubjectKeys } from "../model/event-store.ts";
 import { KeyDemand } from "./key-demand.ts";
-import { takeMarks, type Marks } from "./marks.ts";
+import { unwrapPersonal, type Marks } from "./marks.ts";
 import { openTree, sealTree, subjectsIn, type SubjectKeyMap } from "./sealed-body.ts";
 
-/**
- * The codec that the options of a store ask for. TypeError, RangeError for schemas that cannot be
- * used.
- */
+/** Returns the codec for the options of a store. Throws a TypeError or RangeError for unusable schemas. */
 export function createCodec<E extends NewEvent>({
   schemas,
   keys,
 }: Pick<EventStoreOptions<E>, "schemas" | "keys">): EventCodec {
   const codec = schemas === undefined ? plainCodec : new SchemaCodec(schemas);
-  // Keys outside, schemas inside: schemas see clear text.
+  // The codec with keys wraps the one with schemas: schemas see clear text.
   return keys === undefined ? codec : new ErasureCodec(codec, keys);
 }
 
@@ -38,11 +35,10 @@ class ErasureCodec implements EventCodec {
   encode(event: NewEvent, id: string): StoredBody | Promise<StoredBody> {
     const marks: Marks = new Map();
     const { type } = event;
-    const data = takeMarks(event.data, ["data"], marks);
-    const metadata = takeMarks(event.metadata, ["metadata"], marks) as NewEvent["metadata"];
+    const data = unwrapPersonal(event.data, ["data"], marks);
+    const metadata = unwrapPersonal(event.metadata, ["metadata"], marks) as NewEvent["metadata"];
     if (marks.size === 0) return this.#inner.encode(event, id);
-    // Without `version` and `sealed` of the event: a body that is sealed already would be sealed
-    // twice.
+    // Pass on neither `version` nor `sealed` of the event: a body that is already sealed would be sealed twice.
     return this.#seal({ type, id }, this.#inner.encode({ type, data, metadata }, id), marks);
   }
 
@@ -51,29 +47,28 @@ class ErasureCodec implements EventCodec {
   }
 
   async #seal(
-    place: Pick<EventHead, "type" | "id">,
+    head: Pick<EventHead, "type" | "id">,
     encoded: StoredBody | Promise<StoredBody>,
     marks: Marks,
   ): Promise<StoredBody> {
     const body = await encoded;
-    jsonOf(place.type, body);
-    const keys = await this.#getKeys(place.type, marks);
+    jsonOf(head.type, body);
+    const keys = await this.#getKeys(head.type, marks);
     const { data, metadata, ...rest } = JSON.parse(JSON.stringify(body)) as StoredBody;
     const sealed = {
-      data: sealTree(data, place, ["data"], marks, keys),
-      ...(metadata !== undefined && { metadata: sealTree(metadata, place, ["metadata"], marks, keys) as object }),
+      data: sealTree(data, head, ["data"], marks, keys),
+      ...(metadata !== undefined && { metadata: sealTree(metadata, head, ["metadata"], marks, keys) as object }),
       ...rest,
       sealed: true as const,
     };
-    // A mark that was not found: the schema has moved the value, and it would be stored in clear
-    // elsewhere.
+    // The schema or a downcast moved a marked value. It would be stored in clear text elsewhere in the event.
     const missing = [...marks.values()].map(
       ({ path }) => `the personal value at ${path.join(".")} is missing after validation`,
     );
     if (missing.length === 0) return sealed as StoredBody;
-    throw invalid(place.type, [
+    throw invalid(head.type, [
       ...missing,
-      "it is undefined, or the schema has moved or removed it, or changed it inside a list",
+      "it is undefined, or the schema (or `downcast`) has moved or removed it, or changed it inside a list",
     ]);
   }
 
@@ -84,7 +79,7 @@ class ErasureCodec implements EventCodec {
         await Promise.all(subjects.map(async (subject) => [subject, await this.#demand.get(subject)] as const)),
       );
     } catch (error) {
-      // The keys do not know the type of the event.
+      // Errors of the keys do not name the type of the event, so add it.
       throw isHoldfastError(error, "EVENT_INVALID") ? invalid(type, error.issues, error) : error;
     }
   }
@@ -92,7 +87,7 @@ class ErasureCodec implements EventCodec {
   async #open(head: Pick<EventHead, "type" | "id">, body: StoredBody): Promise<DecodedBody> {
     const { data, metadata, sealed: _, ...rest } = body;
     const keys = new Map<string, Uint8Array>();
-    // At each read: a key that was forgotten is gone for every read that begins after that.
+    // Look up the key at each read: once it is forgotten, no later read may use it.
     for (const subject of checked(head, () => subjectsIn([data, metadata]))) {
       const key = await this.#keys.find(subject);
       if (key !== undefined) keys.set(subject, key);

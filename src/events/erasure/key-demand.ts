@@ -1,5 +1,5 @@
-// Keys for appends. Appends that need the same subject at the same time share one request, and few
-// requests run at once, because one append may have thousands of subjects.
+// Gets the keys that appends need. Concurrent appends for one subject share one request, and few requests run at
+// once, because one append may have thousands of subjects.
 import type { SubjectKeys } from "../model/event-store.ts";
 import { DirectorySubjectKeys } from "./directory-keys.ts";
 
@@ -15,7 +15,7 @@ export class KeyDemand {
     this.#keys = keys;
   }
 
-  /** The key to encrypt with: the existing one, or a new one. */
+  /** Returns the key to encrypt with: the existing one, or a new one. */
   async get(subject: string): Promise<Uint8Array> {
     const request = this.#requests.get(subject) ?? this.#request(subject);
     this.#requests.set(subject, request);
@@ -28,7 +28,7 @@ export class KeyDemand {
     try {
       return await this.#findOrCreate(subject);
     } finally {
-      // No key is kept: one that was forgotten meanwhile must not be used again.
+      // Do not cache the key: if it is forgotten meanwhile, it must not be used again.
       this.#requests.delete(subject);
       const next = this.#waiting.shift();
       if (next === undefined) this.#running--;
@@ -37,8 +37,8 @@ export class KeyDemand {
   }
 
   async #findOrCreate(subject: string): Promise<Uint8Array> {
-    // A key that `find` sees in a directory may not be durable: a power cut could take it, and keep
-    // the event that was encrypted with it. `create` makes it durable, also an existing one.
+    // A key that `find` sees in a directory may not be durable: a power cut could remove the key and keep the event
+    // encrypted with it. `create` also syncs an existing key.
     if (this.#keys instanceof DirectorySubjectKeys) return await this.#keys.create(subject);
     return (await this.#keys.find(subject)) ?? (await this.#keys.create(subject));
   }

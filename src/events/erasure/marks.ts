@@ -1,45 +1,41 @@
-// Finds the personal values in an event: takes them out of their marks for validators, and
-// remembers where they stood.
+// Finds the personal values in an event: unwraps them for validators, and remembers their paths.
 import { isDeepStrictEqual } from "node:util";
 import { PersonalValue } from "./personal.ts";
 
 export interface Mark {
   readonly path: readonly string[];
   readonly subject: string;
-  /**
-   * Whether its path goes through a list: then the path is right only while no validator reorders
-   * that list.
-   */
+  /** True if the path goes through a list. Then it is valid only if no validator reorders that list. */
   readonly isInList: boolean;
-  /** In a list: the marked value as JSON. Undefined also for a value that JSON cannot carry. */
+  /** For a value in a list: its JSON. Undefined if JSON cannot represent it. */
   readonly json: string | undefined;
 }
 
-/** By `placeKey`. */
+/** The marks of one event, by `markKey`. */
 export type Marks = Map<string, Mark>;
 
-/** What lies deeper is left as it is: serialising refuses a circular reference, and a mark. */
+/** Values nested deeper are not searched. Serialization then throws for a circular reference, and for a mark. */
 const depthMax = 200;
 
-export function placeKey(path: readonly string[]): string {
+export function markKey(path: readonly string[]): string {
   return JSON.stringify(path);
 }
 
 /**
- * The value with all marked values in clear; the same object when nothing in it is marked. Looks
- * into plain objects and lists only: a mark elsewhere refuses to be serialised.
+ * Returns the value with marked values in clear text, and adds each mark to `marks`. Returns the same object if
+ * nothing is marked. Searches only plain objects and lists: a mark anywhere else makes serialization throw.
  */
-export function takeMarks(value: unknown, path: readonly string[], marks: Marks, isInList = false): unknown {
+export function unwrapPersonal(value: unknown, path: readonly string[], marks: Marks, isInList = false): unknown {
   if (value instanceof PersonalValue) {
-    // As text, and now: a validator may change the object.
+    // Serialize before validation: a validator may change the object.
     const json = isInList ? findJson(value.value) : undefined;
-    marks.set(placeKey(path), { path, subject: value.subject, isInList, json });
+    marks.set(markKey(path), { path, subject: value.subject, isInList, json });
     return value.value;
   }
   if (path.length > depthMax || !isContainer(value)) return value;
   const before = marks.size;
   const isList = isInList || Array.isArray(value);
-  const take = (each: unknown, key: string): unknown => takeMarks(each, [...path, key], marks, isList);
+  const take = (each: unknown, key: string): unknown => unwrapPersonal(each, [...path, key], marks, isList);
   const clear = Array.isArray(value)
     ? value.map((each: unknown, index) => take(each, String(index)))
     : Object.fromEntries(Object.entries(value).map(([key, each]) => [key, take(each, key)]));
@@ -47,9 +43,9 @@ export function takeMarks(value: unknown, path: readonly string[], marks: Marks,
 }
 
 /**
- * Whether `found`, at the path of the mark, is the marked value. A field keeps its name, so the
- * value there is the same one, perhaps changed. In a list that was sorted or filtered it may be
- * another one: that would be sealed under the wrong key, and the marked one stored in clear.
+ * True if `found`, the value at the path of the mark, is still the marked one. A property keeps its path, so its
+ * value counts, even if it was changed. In a list that was sorted or filtered, another item may have that path: it
+ * would be sealed under the wrong key, and the marked one stored in clear text.
  */
 export function isMarked({ isInList, json }: Mark, found: unknown): boolean {
   return !isInList || (json !== undefined && isDeepStrictEqual(found, JSON.parse(json)));
@@ -59,7 +55,7 @@ function findJson(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
   } catch {
-    // Serialising the whole event reports it, with the reason.
+    // Serializing the whole event will throw for it, with the reason.
     return undefined;
   }
 }

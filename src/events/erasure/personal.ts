@@ -1,7 +1,8 @@
-// Personal data in events: how a caller marks it, and what a reader gets once it was forgotten.
+// Personal data in events: how a caller marks it, and what a reader gets once it is forgotten.
 import { createHmac } from "node:crypto";
 import { holdfastError } from "../../errors.ts";
 
+/** Exists only for the type checker. */
 declare const marked: unique symbol;
 
 /**
@@ -9,17 +10,11 @@ declare const marked: unique symbol;
  * string; name: Personal<string> }>`. A reader gets the value, or `Erased`. A writer that forgets
  * `personal` does not compile.
  */
-export type Personal<T> = Erased | (T extends null | undefined ? T : T & Marked);
-/** Exists for the compiler only. */
-interface Marked {
-  readonly [marked]: true;
-}
+export type Personal<T> = Erased | (T extends null | undefined ? T : T & { readonly [marked]: true });
 
-/**
- * What a reader gets in place of a personal value whose key is gone. Plain JSON, so that a read
- * model can keep it.
- */
+/** Replaces a personal value whose key is gone. It is plain JSON, so a read model can store it. */
 export interface Erased {
+  /** Marks an erased value. */
   readonly $erased: true;
   /** The subject of the value. */
   readonly subject: string;
@@ -29,9 +24,9 @@ const subjectMax = 1_000;
 const secretBytesMin = 16;
 
 /**
- * Marks `value` (any JSON) as personal data of `subject`, anywhere inside `data` or `metadata` of
- * an event that is appended to a store with `keys`. The subject itself is stored in clear: take an
- * id that says nothing ("customer:4711"), never a name or an address.
+ * Marks `value` (any JSON) as personal data of `subject`, anywhere in the `data` or `metadata` of
+ * an event that is appended to a store with `keys`. The subject itself is stored in clear text: use
+ * an opaque id ("customer:4711"), never a name or an address.
  */
 export function personal<T extends string | number | boolean | object | null>(subject: string, value: T): Personal<T> {
   checkSubject(subject);
@@ -42,46 +37,49 @@ export function erased(subject: string): Erased {
   return { $erased: true, subject };
 }
 
-/**
- * True for a value that cannot be read any more, because the key of its subject was forgotten or
- * lost.
- */
+/** Returns true for a value that can no longer be read, because the key of its subject was deleted or lost. */
 export function isErased(value: unknown): value is Erased {
   if (typeof value !== "object" || value === null) return false;
   return "$erased" in value && value.$erased === true && "subject" in value && typeof value.subject === "string";
 }
 
 /**
- * `hashedTag(secret, "email", "ada@example.org")` returns "email:…", the same tag for the same
- * value, so that a condition can ask for it. `secret` has at least 16 bytes and is kept outside the
- * log: a person who has it can try values. The tag is a pseudonym, and `forget` does not erase it.
+ * Returns a tag such as "email:…" that is the same for the same value, so that a condition can
+ * query for it. `secret` has at least 16 bytes and is stored outside the log: whoever knows it can
+ * guess values. The tag is a pseudonym, and `forget` does not erase it.
+ *
+ * @example
+ * ```ts
+ * const tag = hashedTag(secret, "email", "ada@example.org");
+ * ```
  */
 export function hashedTag(secret: string | Uint8Array, name: string, value: string): string {
   if (Buffer.byteLength(secret) < secretBytesMin)
-    throw new RangeError(`The secret of hashed tags has at least ${secretBytesMin} bytes.`);
+    throw new RangeError(`The secret of hashed tags must have at least ${secretBytesMin} bytes.`);
   const hash = createHmac("sha256", secret)
     .update(JSON.stringify([name, value]))
     .digest();
   return `${name}:${hash.subarray(0, 16).toString("base64url")}`;
 }
 
-/** TypeError, RangeError. */
+/** Throws a TypeError or RangeError. */
 export function checkSubject(subject: string): void {
-  if (typeof subject !== "string" || subject === "") throw new TypeError("A subject is a text that is not empty.");
+  if (typeof subject !== "string" || subject === "")
+    throw new TypeError("A subject must be a string that is not empty.");
   if (subject.length > subjectMax)
-    throw new RangeError(`A subject has at most ${subjectMax} characters, not ${subject.length}.`);
+    throw new RangeError(`A subject must have at most ${subjectMax} characters, not ${subject.length}.`);
 }
 
 /**
- * EVENT_INVALID. Forgetting is final: a new key would quietly begin to collect again what a person
- * has had forgotten.
+ * Returns EVENT_INVALID for a forgotten subject. Forgetting is final: a new key would silently collect data again
+ * about a person who asked to be forgotten.
  */
 export function forgotten(subject: string): Error {
   const issue = `the subject ${JSON.stringify(subject)} was forgotten, so no personal data can be stored for it; if that person comes back, use a new subject`;
   return holdfastError("EVENT_INVALID", `There is no key: ${issue}.`, { type: "(subject key)", issues: [issue] });
 }
 
-/** Its fields are private, so that neither a log of the program nor a printed error shows them. */
+/** Its fields are private, so that neither a log of the program nor a printed error shows the value. */
 export class PersonalValue {
   readonly #subject: string;
   readonly #value: unknown;
@@ -100,8 +98,8 @@ export class PersonalValue {
   }
 
   /**
-   * The codec replaces marked values before it serialises. Any other caller would write the value
-   * in clear.
+   * The codec replaces marked values before it serializes. For any other caller this throws: it would write the value
+   * in clear text.
    */
   toJSON(): never {
     throw new TypeError(

@@ -1,39 +1,39 @@
-// The stored JSON of an event with personal values: `{"$personal": …}` stands in the place of each.
-// Keys of the user that look like this one get one more `$`.
+// The stored JSON of an event with personal values: each is replaced by `{"$personal": …}`. A
+// user's key that looks like this one gets one more `$`.
 import { objectOf, textOf } from "../../format/decoding.ts";
 import { erased } from "./personal.ts";
-import { isMarked, placeKey, type Marks } from "./marks.ts";
-import { keyIdOf, seal, unseal, type SealedValue, type ValuePlace } from "./sealed-value.ts";
+import { isMarked, markKey, type Marks } from "./marks.ts";
+import { keyIdOf, seal, unseal, type SealedValue, type ValueAddress } from "./sealed-value.ts";
 
 const mark = "$personal";
 const lookalike = /^\$+personal$/;
 const escaped = /^\$\$+personal$/;
 
 export type SubjectKeyMap = ReadonlyMap<string, Uint8Array>;
-type EventPlace = Pick<ValuePlace, "type" | "id">;
+type EventAddress = Pick<ValueAddress, "type" | "id">;
 
 /**
- * `json` is plain JSON. Removes the marks that it finds from `marks`. If any are left, their values
- * were not found, and the result must not be stored.
+ * `json` is plain JSON. Removes each mark that it finds from `marks`. If any mark remains, its value was not found,
+ * and the result must not be stored.
  */
 export function sealTree(
   json: unknown,
-  place: EventPlace,
+  address: EventAddress,
   path: readonly string[],
   marks: Marks,
   keys: SubjectKeyMap,
 ): unknown {
-  const found = marks.get(placeKey(path));
+  const found = marks.get(markKey(path));
   if (found !== undefined && isMarked(found, json)) {
     const key = keys.get(found.subject);
     if (key === undefined) throw new Error(`There is no key for ${found.subject}.`);
-    marks.delete(placeKey(path));
-    return { [mark]: seal(key, found.subject, { ...place, path }, JSON.stringify(json)) };
+    marks.delete(markKey(path));
+    return { [mark]: seal(key, found.subject, { ...address, path }, JSON.stringify(json)) };
   }
-  return mapTree(json, (each, key) => sealTree(each, place, [...path, key], marks, keys), escapeKey);
+  return mapTree(json, (each, key) => sealTree(each, address, [...path, key], marks, keys), escapeKey);
 }
 
-/** The subjects whose keys are needed to open it. */
+/** Returns the subjects whose keys are needed to decrypt it. */
 export function subjectsIn(json: unknown, subjects: Set<string> = new Set()): Set<string> {
   const sealed = findSealed(json);
   if (sealed !== undefined) subjects.add(sealed.subject);
@@ -41,17 +41,14 @@ export function subjectsIn(json: unknown, subjects: Set<string> = new Set()): Se
   return subjects;
 }
 
-/**
- * Opens the values for which there is a key, and puts `Erased` for the others. Throws for a value
- * that was altered.
- */
-export function openTree(json: unknown, place: EventPlace, path: readonly string[], keys: SubjectKeyMap): unknown {
+/** Decrypts the values whose key exists, and replaces the others by `Erased`. Throws for an altered value. */
+export function openTree(json: unknown, address: EventAddress, path: readonly string[], keys: SubjectKeyMap): unknown {
   const sealed = findSealed(json);
   if (sealed === undefined)
-    return mapTree(json, (each, key) => openTree(each, place, [...path, unescapeKey(key)], keys), unescapeKey);
+    return mapTree(json, (each, key) => openTree(each, address, [...path, unescapeKey(key)], keys), unescapeKey);
   const key = keys.get(sealed.subject);
   if (key === undefined || keyIdOf(key) !== sealed.key) return erased(sealed.subject);
-  return JSON.parse(unseal(key, sealed, { type: place.type, id: place.id, path }));
+  return JSON.parse(unseal(key, sealed, { type: address.type, id: address.id, path }));
 }
 
 function findSealed(json: unknown): SealedValue | undefined {
@@ -68,7 +65,7 @@ function unescapeKey(key: string): string {
   return escaped.test(key) ? key.slice(1) : key;
 }
 
-/** A copy with each field or item replaced; a value without parts as it is. */
+/** Returns a copy with each property or item replaced. Returns a scalar unchanged. */
 function mapTree(
   json: unknown,
   map: (each: unknown, key: string) => unknown,

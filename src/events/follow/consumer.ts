@@ -1,5 +1,5 @@
-// A consumer: one of all processes that use its name hands the events of a log to a handler, and a
-// checkpoint says how far it has come.
+// A consumer passes the events of a log to a handler. Of all processes that use its name, one runs it at a time. A
+// checkpoint records how far it has come.
 import type { Cancel, NewEvent, SequencedEvent } from "../../common.ts";
 import { fileNameOf } from "../../format/name.ts";
 import type { PathHold } from "../../locks/path/path-hold.ts";
@@ -19,15 +19,14 @@ const batchMax = 100_000;
 type Handler = (events: readonly SequencedEvent[]) => Promise<void>;
 
 /**
- * The handler gets each matching event in order, at least once. After a crash it gets the batch in
- * hand again. The handler of a process that slept past its lease may still be at work while the
- * next process has begun with the same batch. What must happen once is done under the event's id.
+ * The handler gets each matching event in order, at least once. After a crash it gets the current batch again. If a
+ * process slept past its lease, its handler may still be running when the next process begins the same batch. If an
+ * effect must happen once, key it by the event's id.
  *
- * When the handler throws, the batch is not checkpointed, the lease is released, and `done` rejects
- * with that very error. Another process of that name tries the batch next, if there is one. This
- * one does not try again by itself: an event that can never be handled would be tried for ever, and
- * only the caller knows whether to wait, to skip it or to stop. Calling `consume` again goes on
- * with the same batch.
+ * If the handler throws, the batch is not checkpointed, the lease is released, and `done` rejects with that error. If
+ * another process runs a consumer of that name, it tries the batch next. This one does not retry automatically: it
+ * would retry a faulty event forever, and only the caller knows whether to wait, skip it or stop. Calling `consume`
+ * again continues with the same batch.
  */
 export function consume<E extends NewEvent, const Q extends Query<E["type"]>>(
   store: Pick<EventStore<E>, "read" | "head">,
@@ -37,13 +36,13 @@ export function consume<E extends NewEvent, const Q extends Query<E["type"]>>(
   handler: (events: readonly SequencedEvent<Matching<E, Q>>[]) => Promise<void>,
   options: ConsumerOptions = {},
 ): EventConsumer {
-  // Sound because the handler gets only events that match.
+  // Safe, because the handler gets only events that match.
   return new LogConsumer(store, access, name, query, handler as Handler, options);
 }
 
 class LogConsumer implements EventConsumer {
   readonly name: string;
-  /** The name of the lease, and the directory of the checkpoints in that of the log. */
+  /** The name of the lease, and of the directory of the checkpoints in that of the log. */
   readonly #lease: string;
   readonly #source: EventSource;
   readonly #access: LogAccess;
@@ -77,9 +76,9 @@ class LogConsumer implements EventConsumer {
     this.#handler = handler;
     this.#batch = batch;
     this.#work = workOn(access);
-    // Now, and not when the lease is there: "head" means the head at this call.
+    // Open now, not once the lease is acquired: "head" means the head at this call.
     this.#checkpoints = this.#open(from);
-    // The failure is told by the loop and by `position`, which wait for it.
+    // The loop and `position` await this promise and report its failure.
     this.#checkpoints.catch(() => undefined);
     this.#loop = new Loop(this.#work.loops, (signals) => this.#run(signals), {
       signal,
@@ -143,7 +142,7 @@ class LogConsumer implements EventConsumer {
       access: this.#access,
       query: this.#query,
       batch: this.#batch,
-      // The handler first: with the reverse order a crash in between would lose the batch.
+      // Handle before the checkpoint: in the reverse order a crash in between would lose the batch.
       commit: async (events: readonly SequencedEvent[], position: number): Promise<boolean> => {
         if (events.length > 0) await this.#handler(events);
         return await leased.save(position);

@@ -1,5 +1,4 @@
-// What work on a log stands on: its loops and leases in this process, and its positions with their
-// marks.
+// The base of all work on a log: loops and leases of this process, and positions with their marks.
 import { holdfastError } from "../../errors.ts";
 import { Leases } from "../../part/leases.ts";
 import { Loops } from "../../part/loop.ts";
@@ -17,24 +16,20 @@ export class LogWork {
     const { ports, directory } = access;
     this.access = access;
     this.loops = new Loops(ports.clock, directory);
-    this.leases = new Leases(directory, async () => {
-      await access.opened();
-      return access.ground;
-    });
+    this.leases = new Leases(directory, () => access.openLeaseGround());
     this.sequence = {
       findMark: (position) => access.findChecksum(position),
       rewound,
-      mayLag: ports.disk.volume.kind !== "local",
+      mayLag: access.mayLag,
     };
   }
 
-  /** The checkpoints of a piece of work on this log. The log must be open. */
+  /** Opens the checkpoints of a consumer or read model of this log. The log must be open. */
   async openCheckpoints(directory: string, options: { readonly remembersCutOff?: boolean } = {}): Promise<Checkpoints> {
-    const { staging, id, ports } = this.access.ground;
-    return await Checkpoints.open(staging, directory, {
+    const { ground } = this.access;
+    return await Checkpoints.open(ground, directory, {
       ...options,
-      ground: id,
-      bootId: ports.host.bootId,
+      ground: ground.id,
       sequence: this.sequence,
       onSaved: () => this.loops.progressed(),
     });
@@ -48,7 +43,7 @@ export class LogWork {
 
 const works = new WeakMap<LogAccess, LogWork>();
 
-/** One for each opened log. */
+/** Returns the instance of an opened log. */
 export function workOn(access: LogAccess): LogWork {
   const work = works.get(access) ?? new LogWork(access);
   works.set(access, work);
@@ -56,6 +51,6 @@ export function workOn(access: LogAccess): LogWork {
 }
 
 function rewound(position: number): Error {
-  const message = `The event at position ${position}, up to which this work was done, is no longer in the log: the log was restored from a backup, or replaced. What was made from it may hold what never happened; rebuild it, or begin under a new name.`;
+  const message = `The event at position ${position}, up to which this work was done, is no longer in the log: the log was restored from a backup, or replaced. Data derived from it may include events that no longer exist; rebuild it, or start under a new name.`;
   return holdfastError("LOG_REWOUND", message, { position });
 }

@@ -1,5 +1,5 @@
-// Subscriptions: all matching events after a position, in order, each once, and then those that are
-// appended.
+// Subscriptions: all matching events after a position, in order, each once, and then new ones as
+// they are appended.
 import type { Cancel, NewEvent, SequencedEvent } from "../../common.ts";
 import type { EventStore } from "../model/event-store.ts";
 import type { LogAccess } from "../log/log-access.ts";
@@ -11,9 +11,8 @@ export interface SubscribeOptions extends Cancel {
 }
 
 /**
- * Never skips and never repeats: each round reads up to a head, and the next one begins there. An
- * abort ends the iteration without an error, as `break` does: it is the only way to end it from
- * outside.
+ * Never skips or repeats an event: each round reads up to a head, and the next round begins there. Aborting the
+ * signal is the only way to end the iteration from outside. It then ends without an error, like `break`.
  */
 export function subscribe<E extends NewEvent, const Q extends Query<E["type"]>>(
   store: Pick<EventStore<E>, "read">,
@@ -21,7 +20,7 @@ export function subscribe<E extends NewEvent, const Q extends Query<E["type"]>>(
   query: Q,
   { after = 0, signal }: SubscribeOptions = {},
 ): AsyncGenerator<SequencedEvent<Matching<E, Q>>, void, undefined> {
-  // Mistakes throw at the call, and not at the first event.
+  // Throw for a wrong argument at the call, not at the first event.
   itemsOf(query);
   if (!(Number.isSafeInteger(after) && after >= 0))
     throw new RangeError(`after must be a whole number from 0, not ${after}.`);
@@ -43,7 +42,7 @@ async function* follow<E extends NewEvent, const Q extends Query<E["type"]>>(
         if (signal?.aborted) return;
         yield event;
       }
-      // Also past events that did not match: they are not read again.
+      // Also skips events that did not match: they are not read again.
       position = head;
     }
   } catch (error) {

@@ -1,34 +1,35 @@
-// Working through the events of a log under a lease: batch after batch from the checkpoint on, then
-// what is appended.
+// Processes the events of a log under a lease: batch after batch from the checkpoint on, then new
+// events as they are appended.
 import type { SequencedEvent } from "../../common.ts";
 import { Deadline } from "../../durable/wait/deadline.ts";
 import type { PathHold } from "../../locks/path/path-hold.ts";
-import { inHand, type LoopSignals } from "../../part/loop.ts";
+import { unlessAborted, type LoopSignals } from "../../part/loop.ts";
 import type { LeasedWork } from "../../part/progress/checkpoints.ts";
 import type { WorkOutcome } from "../../part/under-lease.ts";
 import type { LogAccess } from "../log/log-access.ts";
 import type { EventStore } from "../model/event-store.ts";
 import type { Query } from "../model/query.ts";
 
-/** How often a checkpoint is made at most if only events came that do not match. */
+/** Minimum time between checkpoints while no event matches. */
 const idleSaveMs = 250;
 
 export type EventSource = Pick<EventStore, "read" | "head">;
 
-export interface Work {
+export interface EventWork {
   readonly source: EventSource;
   readonly access: LogAccess;
   readonly query: Query;
-  /** Events at a time. */
+  /** Number of events per call of `commit`. */
   readonly batch: number;
   /**
-   * Handles these events, then moves the checkpoint to `position`. False when that did not count.
-   * After a full batch it may put off the checkpoint: it is called again, at last without events.
+   * Handles these events, then moves the checkpoint to `position`. Returns false if the checkpoint did not count,
+   * because another process took over. After a full batch it may defer the checkpoint: it is called again later, at
+   * last without events.
    */
   readonly commit: (events: readonly SequencedEvent[], position: number) => Promise<boolean>;
-  /** Ends at the head. Default: waits for more. */
+  /** Ends the work at the head. Default false: waits for more events. */
   readonly untilHead?: boolean;
-  /** Asked before each round: false ends the work. */
+  /** Called before each round. If it returns false, the work ends. */
   readonly isWanted?: () => Promise<boolean>;
 }
 
@@ -36,7 +37,7 @@ export interface Work {
 const idle: unique symbol = Symbol("idle");
 
 export async function workThrough(
-  work: Work,
+  work: EventWork,
   leased: LeasedWork,
   hold: PathHold,
   { stopping, lettingGo }: LoopSignals,
@@ -46,10 +47,10 @@ export async function workThrough(
   let { position } = leased.saved;
   let savedMs = -Infinity;
 
-  /** Undefined: the work goes on. */
+  /** Returns undefined if the work continues. */
   const commit = async (events: readonly SequencedEvent[], upTo: number): Promise<WorkOutcome | undefined> => {
     if (hold.signal.aborted) return "lost";
-    const done = await inHand(work.commit(events, upTo), lettingGo);
+    const done = await unlessAborted(work.commit(events, upTo), lettingGo);
     if (done === undefined) return "abandoned";
     if (!done.value) return "lost";
     position = upTo;
@@ -70,7 +71,7 @@ export async function workThrough(
     return undefined;
   };
 
-  /** The head once it has moved; undefined when a checkpoint is due before that. */
+  /** Returns the head once it has moved, or undefined if a checkpoint is due before that. */
   const waitForMore = async (): Promise<number | undefined> => {
     const leftMs = position > leased.saved.position ? savedMs + idleSaveMs - clock.monotonicMs() : Infinity;
     if (leftMs <= 0) return undefined;
@@ -90,7 +91,7 @@ export async function workThrough(
     }
   };
 
-  /** Saves what was handled or passed over before the stop, so that it is not read again. */
+  /** Before it stops, saves how far events were handled or skipped, so that they are not read again. */
   const finish = async (): Promise<WorkOutcome> => {
     if (hold.signal.aborted) return "lost";
     if (!stopping.aborted || lettingGo.aborted || position === leased.saved.position) return "finished";

@@ -1,47 +1,83 @@
-// Index files made, merged, and removed when a merged one covers them. Only a cache: what fails
-// here is made when a reader needs it.
+// Builds and merges index files, and removes those that a merged one covers. Index files are only a cache: if one
+// cannot be built here, it is built when a reader needs it.
 import { UnusableIndex } from "./file/index-blocks.ts";
 import type { SealedIndex } from "./file/sealed-index.ts";
 import type { IndexSet } from "./index-set.ts";
 import type { IndexStore } from "./index-store.ts";
 import type { SealedSegment } from "./keys/indexed-line.ts";
-import { childrenOf, type MergeRange } from "./merge-range.ts";
+import { childrenOf, levelMax, type MergeRange } from "./merge-range.ts";
 
 const mergeTriesMax = 3;
 
 export interface BuildOptions {
-  /** Without the segment that was sealed last: another process is about to make its index. */
+  /** Skips the newest sealed segment: another process is about to build its index. */
   readonly butNewest?: boolean | undefined;
 }
 
 export class IndexCompaction {
   readonly #set: IndexSet;
   readonly #store: IndexStore;
+  /** For each level, the last call that works on it. */
+  readonly #turns: Promise<unknown>[] = [];
 
   constructor(set: IndexSet, store: IndexStore) {
     this.#set = set;
     this.#store = store;
   }
 
-  /** Resolves also where nothing can be written. A call joins a build that is under way. CLOSED. */
-  async build({ butNewest = false }: BuildOptions = {}): Promise<void> {
-    await this.#set.once("build", () => this.#build(butNewest));
-  }
-
-  async #build(butNewest: boolean): Promise<void> {
-    const { plan, newest } = this.#set;
+  /**
+   * Builds the missing index of each segment that no merged index covers. Resolves even if nothing can be written.
+   * Throws CLOSED.
+   */
+  async indexSegments({ butNewest = false }: BuildOptions = {}): Promise<void> {
     this.#store.isWritable = true;
-    this.#set.lookAgain();
-    for (const range of plan)
-      if (this.#store.isWritable) await (butNewest ? this.#makeBut(newest, range) : this.#make(range));
-    // Not the parts of the newest merge: a reader that does not know the last segment yet would
-    // make them again.
-    const isDone = (range: MergeRange): boolean =>
-      range.level > 0 && range.segments.at(-1) !== newest && this.#set.isOpen(range);
-    if (this.#store.isWritable) await this.#store.removeParts(plan.filter(isDone));
+    this.#set.forgetAbsences();
+    await this.#inTurn(0, butNewest);
   }
 
-  /** Undefined for a merge that cannot be written now, or with parts that keep failing. */
+  /**
+   * Performs the merges that are due, and removes the index files that they replace. Otherwise like `indexSegments`.
+   */
+  async merge({ butNewest = false }: BuildOptions = {}): Promise<void> {
+    const { newest } = this.#set;
+    for (let level = 1; level <= levelMax; level++) await this.#inTurn(level, butNewest);
+    // Keep the parts of the newest merge: a reader that does not know the last segment yet would build them again.
+    const merged = this.#merged(this.#set.plan).filter(({ segments }) => segments.at(-1) !== newest);
+    if (this.#store.isWritable) await this.#store.removeParts(merged);
+  }
+
+  /**
+   * Calls are serialized on each level, but levels are independent: a large merge takes minutes, and the small
+   * indexes that pile up meanwhile would slow down every query.
+   */
+  async #inTurn(level: number, butNewest: boolean): Promise<void> {
+    const turn = (this.#turns[level] ?? Promise.resolve()).then(() => {
+      const { plan, newest } = this.#set;
+      return this.#set.once(`level ${level}`, () => this.#makeLevel(plan, level, butNewest ? newest : undefined));
+    });
+    this.#turns[level] = turn.catch(() => undefined);
+    await turn;
+  }
+
+  /** Builds what is missing on a level, except an index that needs segment `but`. */
+  async #makeLevel(ranges: readonly MergeRange[], level: number, but: SealedSegment | undefined): Promise<void> {
+    for (const range of ranges) {
+      if (!this.#store.isWritable) return;
+      // If a merged index exists, its parts may have been removed.
+      if (range.level < level || (await this.#set.find(range)) !== undefined) continue;
+      if (range.level > level) await this.#makeLevel(childrenOf(range), level, but);
+      else if (range.segments.at(-1) !== but) await this.#make(range);
+    }
+  }
+
+  #merged(ranges: readonly MergeRange[]): MergeRange[] {
+    return ranges.flatMap((range) => {
+      if (range.level === 0) return [];
+      return this.#set.isOpen(range) ? [range] : this.#merged(childrenOf(range));
+    });
+  }
+
+  /** Returns undefined if the merge cannot be written now, or if its parts keep failing. */
   async #make(range: MergeRange): Promise<SealedIndex | undefined> {
     const found = await this.#set.find(range);
     if (found !== undefined) return found;
@@ -58,17 +94,7 @@ export class IndexCompaction {
     return undefined;
   }
 
-  /**
-   * All of a range that does not need the index of `newest`. If the merged one exists, its parts
-   * may be gone.
-   */
-  async #makeBut(newest: SealedSegment | undefined, range: MergeRange): Promise<void> {
-    if (range.segments.at(-1) !== newest) return void (await this.#make(range));
-    if ((await this.#set.find(range)) !== undefined) return;
-    for (const child of childrenOf(range)) if (this.#store.isWritable) await this.#makeBut(newest, child);
-  }
-
-  /** False when a part failed: it is made anew before the next try. */
+  /** Returns false if a part was unusable: it is built again before the next try. */
   async #merge(range: MergeRange, parts: readonly SealedIndex[]): Promise<boolean> {
     try {
       await this.#store.merge(range, parts);

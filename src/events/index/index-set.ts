@@ -1,5 +1,5 @@
-// Which index answers for a position now: a merged one, or that of its segment, which is made from
-// the log if need be.
+// Selects the index that serves a position: a merged one, or that of its segment, which is built
+// from the log if necessary.
 import type { SealedIndex } from "./file/sealed-index.ts";
 import { findActiveOf, type FindActive } from "./build/segment-image.ts";
 import { closed, type IndexStore } from "./index-store.ts";
@@ -8,8 +8,8 @@ import type { HashedItem } from "./keys/key-hash.ts";
 import { childrenOf, getRange, planOf, type MergeRange } from "./merge-range.ts";
 
 /**
- * A file that failed once is opened again: it may have been replaced. After two failures it is made
- * anew. After three the index stays in memory.
+ * A file that failed once is opened again, because it may have been replaced. After two failures it is built again;
+ * after three the index stays in memory.
  */
 const faultsOfFile = 2;
 const faultsOfDisk = 3;
@@ -19,12 +19,12 @@ export class IndexSet {
   readonly #findActive: FindActive | undefined;
   readonly #segments: SealedSegment[] = [];
   readonly #open = new Map<string, SealedIndex>();
-  /** Files that were not found; not looked for again until something has changed. */
+  /** Files that were not found. They are searched again only after something has changed. */
   readonly #absent = new Set<string>();
   readonly #faults = new Map<string, number>();
   readonly #underWay = new Map<string, Promise<unknown>>();
   #plan: readonly MergeRange[] = [];
-  /** Callers that wait for an index. Meanwhile the store does not pause. */
+  /** Number of callers that wait for an index. While there are any, builds do not pause. */
   #waiters = 0;
   #isClosed = false;
 
@@ -33,7 +33,7 @@ export class IndexSet {
     this.#findActive = findActive;
   }
 
-  /** The positions of the first and last event; `last` is `first - 1` when there is none. */
+  /** The positions of the first and last event; `last` is `first - 1` if there is none. */
   get first(): number {
     return this.#segments[0]?.first ?? 1;
   }
@@ -62,16 +62,16 @@ export class IndexSet {
       );
     this.#segments.push(segment);
     this.#plan = planOf(this.#segments);
-    // The process that sealed it may have merged others.
-    this.lookAgain();
+    // The process that sealed the segment may have merged others.
+    this.forgetAbsences();
   }
 
-  /** Looks again for files that were not there before. */
-  lookAgain(): void {
+  /** Allows another search for files that were not found. */
+  forgetAbsences(): void {
     this.#absent.clear();
   }
 
-  /** The index that covers a position. Reads the log when no usable one exists. */
+  /** Returns the index that covers a position. Reads the log if no usable one exists. */
   async indexAt(position: number): Promise<SealedIndex> {
     this.#waiters++;
     try {
@@ -91,9 +91,8 @@ export class IndexSet {
         range = getRange(childrenOf(range), position);
       }
       if (look > 1) return this.makeIndex(range);
-      // Another process may have merged it, and removed it, after this one looked for the merged
-      // one.
-      this.lookAgain();
+      // Another process may have merged the file and removed it after this one looked for the merged index.
+      this.forgetAbsences();
     }
   }
 
@@ -116,7 +115,7 @@ export class IndexSet {
     return index && this.#hold(index);
   }
 
-  /** The index of one segment, made by reading it. */
+  /** Builds the index of one segment by reading it. */
   async makeIndex(range: MergeRange): Promise<SealedIndex> {
     return this.once(`make ${range.name}`, async () => {
       const inMemory = this.#faultsOf(range.name) >= faultsOfDisk;
@@ -124,9 +123,7 @@ export class IndexSet {
     });
   }
 
-  /**
-   * Drops an index that turned out to be unusable. One that is not in use any more was only closed.
-   */
+  /** Drops an unusable index. If another one has replaced it, it is only closed. */
   async discard(index: SealedIndex): Promise<void> {
     const { name } = index;
     if (this.#open.get(name) !== index) return;
@@ -135,12 +132,12 @@ export class IndexSet {
     await index.close();
   }
 
-  /** A new file has this name: one more failure is allowed to it. */
+  /** A new file has this name, so one failure is forgiven. */
   forgive({ name }: MergeRange): void {
     this.#faults.set(name, Math.min(this.#faultsOf(name), faultsOfFile - 1));
   }
 
-  /** True when memory alone tells that no event after `after` matches. */
+  /** True if memory alone proves that no event after `after` matches. */
   excludes(items: readonly HashedItem[], after: number): boolean {
     return this.#plan.every((range) => this.#excludes(range, items, after));
   }
@@ -154,7 +151,7 @@ export class IndexSet {
     return range.level > 0 && childrenOf(range).every((child) => this.#excludes(child, items, after));
   }
 
-  /** Callers that need the same thing at the same time share one run. */
+  /** Runs `action` once for concurrent callers that ask for the same `what`. */
   once<T>(what: string, action: () => Promise<T>): Promise<T> {
     const running = this.#underWay.get(what);
     if (running !== undefined) return running as Promise<T>;
@@ -169,11 +166,12 @@ export class IndexSet {
     await Promise.allSettled([...this.#underWay.values()]);
     await Promise.all([...this.#open.values()].map((index) => index.close()));
     this.#open.clear();
+    await this.#store.close();
   }
 
   /**
-   * From now on this index answers, and those that it covers or replaces are closed. A reader of a
-   * closed one gets UnusableIndex, and asks `indexAt` again.
+   * From now on this index serves reads. Those that it covers or replaces are closed: their readers get UnusableIndex
+   * and call `indexAt` again.
    */
   async #hold(index: SealedIndex): Promise<SealedIndex> {
     if (this.#isClosed) await index.close();

@@ -1,42 +1,45 @@
-// Where the indexes of one log are kept: in files that all processes share, or in memory where
-// nothing can be written.
+// Stores the indexes of one log: in files that all processes share, or in memory if nothing can be
+// written.
+import { parentOf } from "../../durable/publish/directory.ts";
 import type { Staging } from "../../durable/publish/staging.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
-import { openIndexFile, publishIndexFile, removeCovered } from "./file/index-file.ts";
-import type { Coverage, WriteAt } from "./file/index-layout.ts";
-import { writeIndex } from "./build/index-writer.ts";
-import { MemoryImage, MemoryImages } from "./memory/memory-image.ts";
-import { mergedContentOf } from "./build/merged-content.ts";
-import { SealedIndex } from "./file/sealed-index.ts";
+import type { HelperThread, Threads } from "../../ports/threads.ts";
+import { mergeInto } from "./build/merged-content.ts";
 import { imageOf, type ImageSource } from "./build/segment-image.ts";
-import type { SealedSegment } from "./keys/indexed-line.ts";
-import type { MergeRange } from "./merge-range.ts";
 import { UnusableIndex } from "./file/index-blocks.ts";
+import { createIndexFile, openIndexFile, publishIndexFile, removeCovered } from "./file/index-file.ts";
+import type { Coverage, WriteAt } from "./file/index-layout.ts";
+import { SealedIndex } from "./file/sealed-index.ts";
+import { joinIndexThread, type IndexRequest } from "./index-thread.ts";
+import type { SealedSegment } from "./keys/indexed-line.ts";
+import { MemoryImage, MemoryImages } from "./memory/memory-image.ts";
+import type { MergeRange } from "./merge-range.ts";
 
 export interface IndexStoreOptions extends ImageSource {
   readonly staging: Staging;
-  /** Created with the first index file. */
+  /** Created with the first index file. The index thread expects the log in its parent directory. */
   readonly directory: string;
   readonly logId: string;
-  /**
-   * Memory for indexes that cannot be written, without their filters. Default 24 MiB, about ten
-   * segments.
-   */
+  /** Starts the thread that writes index files. Without it, or if none can be started, this thread writes them. */
+  readonly threads?: Threads | undefined;
+  /** Memory for indexes that cannot be written, without their filters. Default 24 MiB: about ten segments. */
   readonly memoryBytesMax?: number | undefined;
 }
 
 const memoryBytesMaxDefault = 24 * 1024 * 1024;
 
 export class IndexStore {
-  /** False after a failed write. A build sets it, to try again. */
+  /** False after a failed write. The next build sets it to true, to retry. */
   isWritable = true;
-  #mayMerge = true;
   readonly #options: IndexStoreOptions;
   readonly #images: MemoryImages;
+  readonly #thread: HelperThread | undefined;
+  readonly #merging = new AbortController();
 
   constructor(options: IndexStoreOptions) {
     this.#options = options;
     this.#images = new MemoryImages(options.memoryBytesMax ?? memoryBytesMaxDefault);
+    this.#thread = options.threads && joinIndexThread(options.threads);
   }
 
   async findFile(range: MergeRange): Promise<SealedIndex | undefined> {
@@ -48,61 +51,89 @@ export class IndexStore {
     }
   }
 
-  /**
-   * Reads the segment and writes its index. It stays in memory if it cannot be written, or with
-   * `inMemory`.
-   */
+  /** Reads the segment and writes its index. The index stays in memory if it cannot be written, or with `inMemory`. */
   async makeIndex(range: MergeRange, { inMemory }: { readonly inMemory: boolean }): Promise<SealedIndex> {
+    // The index of one segment takes a moment, so it is finished even if the log is being closed.
+    const made = !inMemory && (await this.#publishByThread(range, [])) ? await this.findFile(range) : undefined;
+    if (made !== undefined) return made;
     const { logId, scan, findActive, pause } = this.#options;
     const make = (pausing?: typeof pause): Promise<Uint8Array> =>
       imageOf(logId, range.segments[0] as SealedSegment, { scan, findActive, pause: pausing });
     const bytes = await make(pause);
-    const isWritten = !inMemory && (await this.#write(range, (write) => write(0, bytes)));
+    const isWritten = !inMemory && (await this.#publish(range, (temp) => this.#fill(temp, (write) => write(0, bytes))));
     const written = isWritten ? await this.findFile(range) : undefined;
     return written ?? SealedIndex.open(new MemoryImage(this.#images, bytes, () => make()), this.#coverageOf(range));
   }
 
-  /** False when it cannot be written. UnusableIndex when one of `parts` cannot be read. */
+  /** Returns false if the merged index cannot be written. Throws UnusableIndex if one of `parts` cannot be read. */
   async merge(range: MergeRange, parts: readonly SealedIndex[]): Promise<boolean> {
     const { pause } = this.#options;
-    return this.#write(range, async (write) => {
-      const content = await mergedContentOf(parts, pause);
-      await writeIndex(this.#coverageOf(range), content, async (offset, bytes) => {
-        if (!this.#mayMerge) throw closed();
-        await write(offset, bytes);
-        await pause?.();
-      });
-    });
+    const { signal } = this.#merging;
+    if (await this.#publishByThread(range, parts, signal)) return true;
+    if (signal.aborted) throw closed();
+    return this.#publish(range, (temp) =>
+      this.#fill(temp, (write) => {
+        const writing: WriteAt = async (offset, bytes) => {
+          if (signal.aborted) throw closed();
+          await write(offset, bytes);
+        };
+        return mergeInto(writing, this.#coverageOf(range), parts, pause);
+      }),
+    );
   }
 
-  /** Removes the files of the parts of these. */
+  /** Removes the files of the parts of these ranges. */
   async removeParts(ranges: readonly MergeRange[]): Promise<void> {
     const { staging, directory } = this.#options;
     try {
       await removeCovered(staging.disk, directory, ranges);
     } catch (error) {
-      // They only take space; the next build tries again.
+      // They only take space. The next build tries again.
       if (!isHoldfastError(error)) throw error;
     }
   }
 
-  /** Also merges that are under way: they reject with CLOSED. */
+  /** Also ends merges in progress: they reject with CLOSED. */
   endMerges(): void {
-    this.#mayMerge = false;
+    this.#merging.abort();
   }
 
-  async #write(range: MergeRange, fill: (write: WriteAt) => Promise<void>): Promise<boolean> {
+  /** Call it when nothing is in progress. */
+  async close(): Promise<void> {
+    await this.#thread?.leave();
+  }
+
+  /** Publishes the file that `make` creates. Returns false if `make` does, or if nothing can be written. */
+  async #publish(range: MergeRange, make: (temp: string) => Promise<boolean>): Promise<boolean> {
     if (!this.isWritable) return false;
     try {
-      await publishIndexFile(this.#options.staging, this.#pathOf(range), fill);
-      return true;
+      return await publishIndexFile(this.#options.staging, this.#pathOf(range), make);
     } catch (error) {
-      // No permission, a full disk, a lost reply: an index is a cache, and reads and appends go on
+      // Permission is missing, the disk is full, or a reply was lost. An index is a cache: reads and appends continue
       // without it.
       if (!isHoldfastError(error)) throw error;
       this.isWritable = false;
       return false;
     }
+  }
+
+  /** Returns false if no thread built it, for any reason. The caller then builds it. */
+  async #publishByThread(range: MergeRange, parts: readonly SealedIndex[], signal?: AbortSignal): Promise<boolean> {
+    const thread = this.#thread;
+    if (thread === undefined) return false;
+    const { directory } = this.#options;
+    const order = {
+      log: parentOf(directory),
+      directory,
+      coverage: this.#coverageOf(range),
+      parts: parts.map(({ coverage }) => coverage),
+    };
+    return await this.#publish(range, (temp) => thread.run({ ...order, temp } satisfies IndexRequest, signal));
+  }
+
+  async #fill(temp: string, fill: (write: WriteAt) => Promise<void>): Promise<boolean> {
+    await createIndexFile(this.#options.staging.disk, temp, fill);
+    return true;
   }
 
   #pathOf({ name }: MergeRange): string {

@@ -1,29 +1,27 @@
-// Which sealed segments share an index: decided by their count alone, so that all processes use the
-// same names without asking each other.
+// Determines which sealed segments share an index. Depends only on their count, so all processes use the same names
+// without coordination.
 import { indexNameOf } from "./file/index-layout.ts";
 import type { SealedSegment } from "./keys/indexed-line.ts";
 
-/**
- * A run of 6^level segments that begins at a multiple of 6^level. Once merged, it has one index.
- */
+/** A run of 6^level segments that begins at a multiple of 6^level. Once merged, it has one index. */
 export interface MergeRange {
   readonly level: number;
   readonly segments: readonly SealedSegment[];
   readonly name: string;
-  /** `last` is `first - 1` when it has no events. */
+  /** `last` is `first - 1` if it has no events. */
   readonly first: number;
   readonly last: number;
 }
 
 /**
- * Six and not ten: at 10 M events (333 segments of 30 000) at most 15 filters are asked instead of
- * 20, and each event is merged three times instead of twice.
+ * Six, not ten: at 10 M events (333 segments of 30,000) a query checks at most 15 filters instead of 20, but each
+ * event is merged three times instead of twice.
  */
 export const segmentsPerMerge = 6;
-/** 1296 segments, about 50 M events: a larger merge would take minutes and save one filter. */
-const levelMax = 4;
+/** 1,296 segments, about 50 M events. A larger merge would take minutes and save one filter. */
+export const levelMax = 4;
 
-/** The largest ranges that cover all segments, in order. */
+/** Returns the largest ranges that cover all segments, in order. */
 export function planOf(segments: readonly SealedSegment[]): readonly MergeRange[] {
   const plan: MergeRange[] = [];
   let done = 0;
@@ -33,10 +31,10 @@ export function planOf(segments: readonly SealedSegment[]): readonly MergeRange[
   return plan;
 }
 
-/** Cached: every condition asks for them until the merge is made. */
+/** Cached: until the merge is made, every condition needs them. */
 const knownChildren = new WeakMap<MergeRange, readonly MergeRange[]>();
 
-/** The ranges that one is merged from; none for a single segment. */
+/** Returns the ranges that one is merged from; none for a single segment. */
 export function childrenOf(range: MergeRange): readonly MergeRange[] {
   const { level, segments } = range;
   if (level === 0) return [];
@@ -50,7 +48,7 @@ export function childrenOf(range: MergeRange): readonly MergeRange[] {
   return children;
 }
 
-/** The range that has the position. */
+/** Returns the range that contains the position. */
 export function getRange(ranges: readonly MergeRange[], position: number): MergeRange {
   const range = ranges.find(({ last }) => last >= position);
   if (range === undefined || position < range.first)

@@ -1,5 +1,5 @@
-// The index of all sealed segments, asked as one. Its files are made, merged and replaced
-// meanwhile; no answer changes.
+// The index of all sealed segments, queried as one. Its files may be built, merged and replaced meanwhile; this
+// changes no answer.
 import type { Items } from "../model/query.ts";
 import { pagesOf } from "./file/index-query.ts";
 import { IndexCompaction, type BuildOptions } from "./index-compaction.ts";
@@ -7,13 +7,13 @@ import { IndexSet } from "./index-set.ts";
 import { IndexStore, type IndexStoreOptions } from "./index-store.ts";
 import type { LineAddress, PositionRange, SealedSegment } from "./keys/indexed-line.ts";
 import { hashId, hashItems, type HashedItem } from "./keys/key-hash.ts";
+import type { TimeRange } from "./keys/time-range.ts";
 import type { FindActive } from "./build/segment-image.ts";
 import { UnusableIndex } from "./file/index-blocks.ts";
 
 /**
- * Finds candidates by hash: the caller compares each with its line. No match is ever missing: where
- * an index file is unusable, the log is read, and the file is replaced. Errors of `scan` pass
- * through. CLOSED after `close`.
+ * Finds candidates by hash. The caller compares each with its line. It never misses a match: if an index file is
+ * unusable, the log is read and the file is replaced. Errors of `scan` pass through. Throws CLOSED after `close`.
  */
 export class SealedIndexes {
   readonly #store: IndexStore;
@@ -22,7 +22,7 @@ export class SealedIndexes {
   readonly #findActive: FindActive | undefined;
 
   constructor(options: IndexStoreOptions) {
-    // A build gives way to others, but not while a caller waits for an index.
+    // A build pauses for other work, unless a caller waits for an index.
     const pause = async (): Promise<void> => (this.#indexes.isAwaited ? undefined : options.pause?.());
     this.#findActive = options.findActive;
     this.#store = new IndexStore({ ...options, pause });
@@ -30,7 +30,7 @@ export class SealedIndexes {
     this.#compaction = new IndexCompaction(this.#indexes, this.#store);
   }
 
-  /** The positions of the first and last event; `last` is `first - 1` when there is none. */
+  /** The positions of the first and last event; `last` is `first - 1` if there is none. */
   get first(): number {
     return this.#indexes.first;
   }
@@ -39,12 +39,12 @@ export class SealedIndexes {
     return this.#indexes.last;
   }
 
-  /** In order. Nothing is read or written yet. */
+  /** Adds the next sealed segment. Reads and writes nothing yet. */
   add(segment: SealedSegment): void {
     this.#indexes.add(segment);
   }
 
-  /** In order, without duplicates; newest first when `backwards`. */
+  /** In order, without duplicates; newest first if `backwards`. */
   candidates(items: Items, range: PositionRange, backwards: boolean): AsyncIterable<number> {
     return this.#candidates(hashItems(items), range, backwards);
   }
@@ -54,14 +54,14 @@ export class SealedIndexes {
   }
 
   /**
-   * True when memory alone tells that no event after `after` matches. False tells nothing:
-   * `candidates` answers then, and loads the filters.
+   * True if memory alone proves that no event after `after` matches. False proves nothing:
+   * `candidates` then answers, and loads the filters.
    */
   excludes(items: Items, after: number): boolean {
     return after >= this.last || this.#indexes.excludes(hashItems(items), after);
   }
 
-  /** RangeError for a position that is not here. */
+  /** Throws a RangeError for a position that is not here. */
   async getLine(position: number): Promise<LineAddress> {
     const active = this.#findActive?.(position);
     if (active !== undefined) return active.getLine(position);
@@ -77,14 +77,32 @@ export class SealedIndexes {
   }
 
   /**
-   * Makes and merges files, as IndexCompaction. Where they cannot be written, indexes stay in
-   * memory.
+   * Returns the times of a segment's events; undefined if they are unknown: it has no events, or
+   * its index is of an earlier version.
    */
-  async build(options?: BuildOptions): Promise<void> {
-    await this.#compaction.build(options);
+  async findTimes({ number, first, last }: SealedSegment): Promise<TimeRange | undefined> {
+    if (last < first) return undefined;
+    const active = this.#findActive?.(first);
+    if (active !== undefined) return active.times;
+    const { coverage, times } = await this.#indexes.indexAt(first);
+    return times[coverage.segments.findIndex((segment) => segment.number === number)];
   }
 
-  /** A build that is under way rejects with CLOSED. */
+  /** Like `IndexCompaction`. Indexes that cannot be written stay in memory. */
+  async indexSegments(options?: BuildOptions): Promise<void> {
+    await this.#compaction.indexSegments(options);
+  }
+
+  async merge(options?: BuildOptions): Promise<void> {
+    await this.#compaction.merge(options);
+  }
+
+  async build(options?: BuildOptions): Promise<void> {
+    await this.indexSegments(options);
+    await this.merge(options);
+  }
+
+  /** A build in progress rejects with CLOSED. */
   endMerges(): void {
     this.#store.endMerges();
   }
@@ -98,6 +116,8 @@ export class SealedIndexes {
     range: PositionRange,
     backwards: boolean,
   ): AsyncGenerator<number, void> {
+    // An id or a tag that is new usually matches nothing. This avoids awaiting each index below.
+    if (this.#indexes.excludes(items, range.after)) return;
     let after = Math.max(range.after, this.first - 1);
     let upTo = Math.min(range.upTo, this.last);
     const isDoneWith = (position: number): void => {
@@ -121,7 +141,7 @@ export class SealedIndexes {
         isDoneWith(backwards ? index.first : index.last);
       } catch (error) {
         if (!(error instanceof UnusableIndex)) throw error;
-        // Goes on behind the last complete page, with another index.
+        // Continues after the last complete page, with another index.
         await this.#indexes.discard(index);
       }
     }

@@ -1,6 +1,5 @@
-// Detects a log that was replaced, or put back to an older state, while a process has it open. Such
-// a process knows of lines that do not exist any more, so nothing that it judges or tells would be
-// true.
+// Detects that a log was replaced, or restored to an older state, while a process has it open. That process knows
+// lines that no longer exist, so its verdicts and answers would be wrong.
 import { holdfastError } from "../../errors.ts";
 import { emptyTip, isBefore, isEqualTip, isSameTip, type Tip } from "./format/tip.ts";
 
@@ -14,12 +13,15 @@ export class Continuity {
     this.#directory = directory;
   }
 
-  /** CLOSED, for good: view and gate of this process belong to the former log. */
+  /**
+   * Throws CLOSED, permanently, once the log was replaced: the view and the gate of this process belong to the former
+   * log.
+   */
   mustHold(): void {
     if (this.#isBroken) throw this.broken();
   }
 
-  /** For the caller to throw when it finds another log. */
+  /** Returns the error that the caller throws when it finds another log. */
   broken(): Error {
     this.#isBroken = true;
     const message = `${this.#directory} was replaced, or put back to an older state, while it was open. Nothing was judged or written. Open it again.`;
@@ -27,8 +29,8 @@ export class Continuity {
   }
 
   /**
-   * The tip that `look` finds. It must not be before the tip known when the look began: what counts
-   * is never taken back.
+   * Returns the tip that `look` finds. It must not precede the tip that was known when `look` began: a published line
+   * is never revoked.
    */
   async following(look: () => Promise<Tip>): Promise<Tip> {
     this.mustHold();
@@ -44,7 +46,7 @@ export class Continuity {
     if (isBefore(tip, known) || (isSameTip(tip, known) && !isEqualTip(tip, known))) throw this.broken();
   }
 
-  /** This process knows of the tip now. */
+  /** Records that this process knows the tip. */
   reach(tip: Tip): void {
     if (isBefore(this.#known, tip)) this.#known = tip;
   }

@@ -1,4 +1,4 @@
-// The files of one log: its directory, and what all its parts need to write there.
+// The files of one log: its directory, and everything that its components need to write there.
 import type { Staging } from "../../durable/publish/staging.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { makeId } from "../../format/id.ts";
@@ -8,10 +8,10 @@ import { segmentBytesMax, type SegmentHeader } from "./format/segment.ts";
 import type { Tip } from "./format/tip.ts";
 
 export interface LogFilesOptions {
-  /** False (durability "none"): appends are acknowledged before they are on the disk. */
+  /** False (durability "none"): appends are acknowledged before they are on disk. */
   readonly isSynced: boolean;
   readonly segmentBytesMax?: number | undefined;
-  /** Whether the ground is closed with the log. Default true; false in a store. */
+  /** True if the ground is closed with the log. Default true; false in a store. */
   readonly ownsGround?: boolean | undefined;
 }
 
@@ -23,7 +23,7 @@ export class LogFiles {
   readonly segmentBytesMax: number;
   readonly ownsGround: boolean;
   readonly continuity: Continuity;
-  /** The last segment that this process began. */
+  /** The number of the last segment that this process began. */
   #made = 0;
 
   constructor(ground: Ground, directory: string, logId: string, options: LogFilesOptions) {
@@ -48,7 +48,16 @@ export class LogFiles {
     return this.ground.ports.host.bootId;
   }
 
-  /** Whether the next line belongs into a new segment. */
+  /** Returns the total size of all segments. */
+  async bytes(): Promise<number> {
+    const directory = `${this.directory}/segments`;
+    let bytes = 0;
+    for (const name of await this.disk.list(directory))
+      bytes += (await this.disk.findStat(`${directory}/${name}`))?.size ?? 0;
+    return bytes;
+  }
+
+  /** True if the next line must begin a new segment. */
   isFull({ length }: Pick<Tip, "length">): boolean {
     return length >= this.segmentBytesMax;
   }
@@ -58,13 +67,13 @@ export class LogFiles {
     return makeId(clock.wallMs(), random.bytes(16));
   }
 
-  /** The header of a segment that continues the log after `after`. */
+  /** Returns the header of a segment that continues the log after `after`. */
   newHeader(segment: number, after: Tip): SegmentHeader {
     this.#made = segment;
     return { log: this.logId, segment, id: this.newId(), after };
   }
 
-  /** Whether this process began the segment. */
+  /** True if this process began the segment. */
   hasMade(segment: number): boolean {
     return this.#made === segment;
   }

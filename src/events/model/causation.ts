@@ -1,20 +1,23 @@
-// Causation: the two ids in metadata by which a person follows a story through a log.
+// Causation: the two ids in metadata that link the events of one story.
 import type { Sequencing } from "../../common.ts";
 
-// Not an interface: only a type alias may be used as metadata, which has any key.
+// A type, not an interface: metadata may have any key, and TypeScript accepts only a type alias for that.
+/** Two ids in the metadata of an event that link it to the events that led to it. */
 export type Causation = {
-  /**
-   * The same in all events of one story: the id of its first event, unless the caller chose
-   * another.
-   */
+  /** The same in all events of one story: the id of its first event, unless the caller chose another. */
   readonly correlationId: string;
   /** The id of the event that caused this one. */
   readonly causationId: string;
 };
 
 /**
- * Metadata for an event that `event` has caused: `append({ type, data, metadata: causedBy(event, {
- * user }) })`. `extra` cannot change the two ids.
+ * Returns metadata for an event that `event` caused. `extra` adds properties, but cannot change the
+ * two ids.
+ *
+ * @example
+ * ```ts
+ * await events.append({ type: "Shipped", data, metadata: causedBy(event, { user: "ada" }) });
+ * ```
  */
 export function causedBy(event: Pick<Sequencing, "id" | "metadata">): Causation;
 export function causedBy<M extends Readonly<Record<string, unknown>>>(

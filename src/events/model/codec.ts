@@ -1,22 +1,18 @@
-// Codecs: what an event goes through between a caller and the log, both ways (schemas, versions,
-// keys).
+// Codecs translate events between a caller and the log, in both directions: schemas, versions,
+// keys.
 import type { NewEvent } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { EventBody, EventHead } from "./stored-event.ts";
 
-/** A body as it is stored. */
+/** A body as stored. */
 export interface StoredBody extends EventBody {
-  /**
-   * Some of its values are encrypted. Outside of `data`, so that no data of a user can be taken for
-   * it.
-   */
+  /** True if some values are encrypted. Stored outside `data`, so that no user data can be mistaken for it. */
   readonly sealed?: true;
 }
 
 /**
- * What only schemas and keys understand. A store without them gives it out with the event as it is
- * stored, and takes it back, so that a program that has neither can export a log and import it
- * whole.
+ * Fields that only schemas and keys understand. A store without them returns these fields as stored, and accepts them
+ * back. A program without schemas and keys can therefore export a log and import it whole.
  */
 export type Untranslated = Pick<StoredBody, "version" | "sealed">;
 
@@ -27,11 +23,11 @@ export interface DecodedBody {
 }
 
 export interface EventCodec {
-  /** The stored body of an event with this id. EVENT_INVALID. */
+  /** Returns the stored body of an event with this id. Throws EVENT_INVALID. */
   encode(event: NewEvent, id: string): StoredBody | Promise<StoredBody>;
   /**
-   * What a reader gets. Without a promise where possible: one for each event would halve the rate
-   * of a scan. EVENT_INVALID.
+   * Returns the event as readers get it. Returns a promise only if it must: one per event would halve the rate of a
+   * scan. Throws EVENT_INVALID.
    */
   decode(head: Pick<EventHead, "type" | "id">, body: StoredBody): DecodedBody | Promise<DecodedBody>;
 }
@@ -58,7 +54,7 @@ function findUntranslated({ version, sealed }: Untranslated): Untranslated | und
   return { ...(isVersioned && { version: version as number }), ...(sealed === true && { sealed }) };
 }
 
-/** EVENT_INVALID for an event that is stored, and that this program cannot decode. */
+/** Returns EVENT_INVALID for a stored event that this program cannot decode. */
 export function unreadable(
   { type, id }: Pick<EventHead, "type" | "id">,
   issues: readonly string[],

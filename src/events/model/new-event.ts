@@ -1,6 +1,6 @@
-// Checks what a caller appends, before it is queued: a mistake of one caller must not cost another.
+// Checks a caller's events before they are queued: a mistake of one caller must not affect another.
 import type { NewEvent } from "../../common.ts";
-import { holdfastError } from "../../errors.ts";
+import { holdfastError, messageOf } from "../../errors.ts";
 import { distinct } from "./query.ts";
 import { findJsonLoss, isDeeperThan } from "../../format/json-loss.ts";
 import type { EventBody } from "./stored-event.ts";
@@ -8,14 +8,14 @@ import type { EventBody } from "./stored-event.ts";
 const eventsMax = 10_000;
 const tagsMax = 1_000;
 const textMax = 1_000;
-/** `jq` reads 256 levels; a stack overflows far above that. */
+/** `jq` reads 256 levels; the stack overflows far above that. */
 const depthMax = 200;
 // Characters that break a line for `grep`, or hide text from a person.
 // oxlint-disable-next-line no-control-regex
 const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 /**
- * TypeError for a value that is no event or list of events; TOO_LARGE; EVENT_INVALID with the
+ * Throws a TypeError for a value that is not an event or a list of events, TOO_LARGE, or EVENT_INVALID with the
  * issues.
  */
 export function checkEvents(events: NewEvent | readonly NewEvent[]): readonly NewEvent[] {
@@ -43,17 +43,17 @@ function isList(events: NewEvent | readonly NewEvent[]): events is readonly NewE
 function checkEvent(event: NewEvent): void {
   if (typeof event !== "object" || event === null) throw new TypeError("An event is { type, data, tags?, … }.");
   const { type, tags, metadata, id } = event;
-  if (typeof type !== "string") throw new TypeError("The type of an event is a text.");
+  if (typeof type !== "string") throw new TypeError("The type of an event must be a string.");
   const issues: string[] = [];
   checkText(type, "the type", issues);
   checkTagTexts(type, tags, issues);
   if (id !== undefined) checkText(id, "the id", issues);
   if (metadata !== undefined && (typeof metadata !== "object" || metadata === null || Array.isArray(metadata)))
-    issues.push("metadata is an object");
+    issues.push("metadata must be an object");
   if (issues.length > 0) throw invalid(type, issues);
 }
 
-/** The tags without repetitions. EVENT_INVALID, TOO_LARGE. */
+/** Returns the tags without duplicates. Throws EVENT_INVALID, TOO_LARGE. */
 export function checkTags(type: string, tags: readonly string[]): readonly string[] {
   const issues: string[] = [];
   checkTagTexts(type, tags, issues);
@@ -63,31 +63,31 @@ export function checkTags(type: string, tags: readonly string[]): readonly strin
 
 function checkTagTexts(type: string, tags: unknown, issues: string[]): void {
   if (tags === undefined) return;
-  if (!Array.isArray(tags)) return void issues.push("tags are a list of texts");
+  if (!Array.isArray(tags)) return void issues.push("tags must be a list of strings");
   if (tags.length > tagsMax) throw tooMany(`tags on one ${shorten(type)}`, tagsMax, tags.length);
   for (const tag of tags) checkText(tag, "a tag", issues);
 }
 
-/** Adds to `issues` what is wrong with the text. */
+/** Adds a message to `issues` for each fault of the text. */
 function checkText(text: unknown, what: string, issues: string[]): void {
-  if (typeof text !== "string") issues.push(`${what} is a text`);
+  if (typeof text !== "string") issues.push(`${what} must be a string`);
   else if (text === "") issues.push(`${what} is empty`);
   else if (text.length > textMax) issues.push(`${what} has ${text.length} characters; the limit is ${textMax}`);
-  else if (control.test(text)) issues.push(`${what} ${JSON.stringify(shorten(text))} has a control character in it`);
+  else if (control.test(text)) issues.push(`${what} ${JSON.stringify(shorten(text))} contains a control character`);
 }
 
-/** The JSON of a body. EVENT_INVALID for data that JSON cannot carry. */
+/** Returns the JSON of a body. Throws EVENT_INVALID for data that JSON cannot represent. */
 export function jsonOf(type: string, body: EventBody): string {
   let text: string;
   let isThere: boolean;
   try {
     text = JSON.stringify(body);
-    // Quick where `data` comes first, as it mostly does.
+    // A fast check for JSON that begins with `data`, as it usually does.
     isThere = text.startsWith('{"data":') || JSON.stringify(body.data) !== undefined;
   } catch (cause) {
-    throw invalid(type, [`its data is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`], cause);
+    throw invalid(type, [`its data is not JSON: ${messageOf(cause)}`], cause);
   }
-  // Before any recursive check, which needs the stack for each level.
+  // Check this before anything recursive, which uses stack for each level.
   if (isDeeperThan(text, depthMax)) throw invalid(type, [`it is nested over ${depthMax} levels deep`]);
   if (!isThere) throw invalid(type, [`its data is ${typeof body.data}, which JSON does not have; use null`]);
   const loss = findJsonLoss(body.data, "data") ?? findJsonLoss(body.metadata, "metadata");

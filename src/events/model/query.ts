@@ -1,29 +1,43 @@
-// Queries: events by type, by tags, or by any of several such items.
+// Queries: select events by type, by tags, or by any of several such items.
 import type { NewEvent } from "../../common.ts";
 
-/** The type is one of `types`, and all of `tags` are there. An absent part does not constrain. */
+/** Selects events that have one of `types` and all of `tags`. */
 export interface QueryItem<Type extends string = string> {
+  /** The event has one of these types. Default: any. */
   readonly types?: readonly Type[] | undefined;
+  /** The event has all of these tags. Default: any. */
   readonly tags?: readonly string[] | undefined;
 }
-/** Items are alternatives. */
+/** Selects all events, or those that match at least one item. */
 export type Query<Type extends string = string> = "all" | QueryItem<Type> | readonly QueryItem<Type>[];
 
-/** The events of the union E that Q can return: `{ types: ["Sold"] }` gives only Sold. */
+/** The events of the union E that the query Q can return: `{ types: ["Sold"] }` returns only Sold. */
 export type Matching<E extends NewEvent, Q> = Q extends readonly (infer I)[] ? MatchingItem<E, I> : MatchingItem<E, Q>;
-type MatchingItem<E extends NewEvent, I> = string extends E["type"]
+/** The events of the union E that one item I of a query can return. */
+export type MatchingItem<E extends NewEvent, I> = string extends E["type"]
   ? E
   : I extends { readonly types: readonly (infer T)[] }
-    ? Extract<E, { type: T }>
+    ? OfType<E, T>
     : E;
+/**
+ * The events of the union E whose type is in T, also if one event has several types:
+ * `NewEvent<"Sold" | "Returned">`.
+ */
+export type OfType<E extends NewEvent, T> = E extends unknown
+  ? E["type"] extends T
+    ? E
+    : Extract<E["type"], T> extends never
+      ? never
+      : E & { type: Extract<E["type"], T> }
+  : never;
 
-/** A query as its items; an item without types and tags means all events. */
+/** A query as its items. An item without types and tags matches all events. */
 export type Items = readonly { readonly types: readonly string[]; readonly tags: readonly string[] }[];
 
 /** A larger query is a mistake. */
 const itemsMax = 10_000;
 
-/** TypeError for a value that is no query. Missing parts of an item become empty lists. */
+/** Throws a TypeError for a value that is not a query. Missing parts of an item become empty lists. */
 export function itemsOf(query: Query): Items {
   if (query === "all") return [{ types: [], tags: [] }];
   const items: readonly QueryItem[] = isList(query) ? query : [query];
@@ -31,7 +45,7 @@ export function itemsOf(query: Query): Items {
   if (items.length > itemsMax) throw new RangeError(`A query has at most ${itemsMax} items, not ${items.length}.`);
   return items.map((item) => {
     if (typeof item !== "object" || item === null) throw new TypeError("An item of a query is { types?, tags? }.");
-    // A misspelt part would be ignored, and the item would mean every event.
+    // A misspelt property would be ignored, and the item would match every event.
     for (const key in item)
       if (key !== "types" && key !== "tags") throw new TypeError(`An item of a query has types and tags, not ${key}.`);
     return { types: textsOf(item.types, "types"), tags: textsOf(item.tags, "tags") };
@@ -45,7 +59,7 @@ function isList(query: Query): query is readonly QueryItem[] {
 function textsOf(value: readonly string[] | undefined, what: string): readonly string[] {
   if (value === undefined) return [];
   if (!Array.isArray(value) || value.some((text) => typeof text !== "string"))
-    throw new TypeError(`The ${what} of a query are a list of texts.`);
+    throw new TypeError(`The ${what} of a query must be a list of strings.`);
   return distinct(value);
 }
 
@@ -60,10 +74,10 @@ export function matchesItem(
   return (types.length === 0 || types.includes(event.type)) && tags.every((tag) => event.tags.includes(tag));
 }
 
-/** Up to so many texts, a search through the list is quicker than a set. */
+/** Up to this length, searching a list is faster than a set. */
 const shortLength = 8;
 
-/** A copy without repetitions, in order of first appearance. */
+/** Returns a copy without duplicates, in order of first appearance. */
 export function distinct(texts: readonly string[]): readonly string[] {
   const isShort = texts.length <= shortLength;
   return isShort && texts.every((text, index) => texts.indexOf(text) === index) ? texts.slice() : [...new Set(texts)];

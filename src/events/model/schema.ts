@@ -1,33 +1,41 @@
-// Schemas of event types: a validator for what is appended now, and the upcast of what older
-// versions wrote.
+// Schemas of event types: a validator for new events, and the upcast of events that older versions
+// wrote.
+import { types } from "node:util";
+import { messageOf } from "../../errors.ts";
 import type { NewEvent } from "../../common.ts";
 import { invalid } from "./new-event.ts";
+import type { OfType } from "./query.ts";
 
-/**
- * For each type a Standard Schema validator, and how to lift older versions. A type without an
- * entry passes as it is.
- */
+/** A Standard Schema validator and the version of each event type. A type without an entry is not validated. */
 export type EventSchemas<E extends NewEvent> = {
   readonly [T in E["type"]]?: {
-    /** Called at each append, never at a read. Its result is stored. */
+    /** Validates the data of an event when it is appended, never when it is read. Its result is stored. */
     readonly schema?: StandardSchema | undefined;
-    /** Stored with the event. Raise it when the shape of `data` changes. Default 1. */
+    /** The version that is stored with the event. Raise it when the shape of `data` changes. Default 1. */
     readonly version?: number | undefined;
     /**
-     * Lifts the data of an older version to the current one, at each read. It gets a copy, and may
-     * change it.
+     * Converts the data of an older version to the current one, at each read. It receives a copy
+     * and may change it.
      */
-    readonly upcast?: ((data: unknown, fromVersion: number) => Extract<E, { type: T }>["data"]) | undefined;
+    readonly upcast?: ((data: unknown, fromVersion: number) => OfType<E, T>["data"]) | undefined;
+    /**
+     * Stores events as an older version during a rolling upgrade, while programs that know only
+     * that version still run. `downcast` returns the data to store after `schema` has checked it,
+     * and must not change its argument. Default: stores `version`.
+     */
+    readonly writes?:
+      { readonly version: number; readonly downcast: (data: OfType<E, T>["data"]) => unknown } | undefined;
   };
 };
-/** The part of Standard Schema v1 that is used. */
+/** The part of Standard Schema v1 that Holdfast uses. */
 export interface StandardSchema {
+  /** The validator, as Standard Schema v1 defines it. */
   readonly "~standard": { readonly version: 1; readonly vendor: string; validate(value: unknown): unknown };
 }
 
 /**
- * The value to store; a promise only if the validator returns one. EVENT_INVALID with the issues,
- * each with its path.
+ * Returns the value to store; a promise only if the validator returns one. Throws EVENT_INVALID
+ * with the issues, each with its path.
  */
 export function validate(type: string, schema: StandardSchema, data: unknown): unknown {
   let result: unknown;
@@ -36,7 +44,7 @@ export function validate(type: string, schema: StandardSchema, data: unknown): u
   } catch (error) {
     throw broken(type, error);
   }
-  if (!(result instanceof Promise)) return valueOf(type, result);
+  if (!types.isPromise(result)) return valueOf(type, result);
   return result.then(
     (late) => valueOf(type, late),
     (error: unknown) => {
@@ -46,7 +54,7 @@ export function validate(type: string, schema: StandardSchema, data: unknown): u
 }
 
 function valueOf(type: string, result: unknown): unknown {
-  if (typeof result !== "object" || result === null) throw broken(type, new TypeError("it gave no result"));
+  if (typeof result !== "object" || result === null) throw broken(type, new TypeError("it returned no result"));
   if ("issues" in result && result.issues !== undefined) throw invalid(type, describeIssues(result.issues));
   if (!("value" in result)) throw broken(type, new TypeError("its result has neither a value nor issues"));
   return result.value;
@@ -55,7 +63,7 @@ function valueOf(type: string, result: unknown): unknown {
 function describeIssues(issues: unknown): string[] {
   const list: readonly unknown[] = Array.isArray(issues) ? issues : [];
   const described = list.map(describeIssue);
-  // An empty list of issues is a refusal, too.
+  // An empty list of issues is a refusal too.
   return described.length > 0 ? described : ["its schema refuses it without a reason"];
 }
 
@@ -72,9 +80,9 @@ function stepOf(step: unknown): string {
 }
 
 /**
- * The schema failed. The event is not stored, and the message says that the schema is at fault, not
- * the data.
+ * Returns the error for a schema that threw. The event is not stored, and the message blames the schema, not the
+ * data.
  */
 function broken(type: string, cause: unknown): Error {
-  return invalid(type, [`its schema failed: ${cause instanceof Error ? cause.message : String(cause)}`], cause);
+  return invalid(type, [`its schema failed: ${messageOf(cause)}`], cause);
 }

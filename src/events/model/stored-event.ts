@@ -1,11 +1,11 @@
-// An event as the log stores it: a head that an index needs, and a body that only readers need.
+// An event as the log stores it: a head that indexes need, and a body that only readers need.
 
 /** The part of an event that an index needs. */
 export interface EventHead {
   readonly type: string;
   readonly tags: readonly string[];
   readonly id: string;
-  /** The caller chose the id, and may append the event again with it. */
+  /** True if the caller chose the id, and may append the event again with it. */
   readonly given?: true;
 }
 
@@ -13,6 +13,6 @@ export interface EventHead {
 export interface EventBody {
   readonly data: unknown;
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** The version of the schema that `data` was written by. Absent: 1. */
+  /** The schema version that wrote `data`. Absent: 1. */
   readonly version?: number;
 }

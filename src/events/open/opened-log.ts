@@ -1,4 +1,4 @@
-// An open log: its parts put together, and the order in which a directory is opened.
+// An open log: creates its components, in the order in which a directory must be opened.
 import { findGateKind, lockPathOf } from "../../durable/gate/gate-record.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { ensureDirectory } from "../../durable/publish/directory.ts";
@@ -24,12 +24,13 @@ import { findWholeLog, mustBeNew } from "./lost-log.ts";
 export interface LogOptions extends Omit<EventStoreOptions, "schemas" | "keys"> {
   /** For tests that want many segments. */
   readonly segmentBytesMax?: number | undefined;
-  /** Of the store that opens the log. Default: the log is opened alone. */
+  /** The ground of the store that opens the log. Default: the log is opened alone. */
   readonly ground?: Ground | undefined;
 }
 
 /**
- * Background work waits for the appender at most this long: as long as the appender keeps the gate.
+ * Background work yields to the appender at most this many times in a row: about as long as the appender keeps the
+ * gate.
  */
 const looksMax = 4;
 const lookMs = 5;
@@ -43,7 +44,7 @@ export class OpenedLog {
   readonly growth: LogGrowth;
   readonly lock: StoreLock;
 
-  /** `AppenderClass`: the real one, or a known-wrong variant. */
+  /** `AppenderClass`: the real one, or a faulty variant for tests. */
   constructor(
     files: LogFiles,
     publisher: Publisher,
@@ -57,17 +58,17 @@ export class OpenedLog {
     this.lock = lock;
     this.view = new LogView(files, () => this.#giveWay());
     this.reader = new EventReader(files, this.view, codec);
-    this.growth = new LogGrowth(ports, files.directory, async () => (await publisher.tip()).position);
+    this.growth = new LogGrowth(files.ground, files.directory, async () => (await publisher.tip()).position);
     this.appender = new AppenderClass({ ports, lock, publisher, view: this.view, reader: this.reader });
   }
 
-  /** Makes the log if there is none. */
+  /** Creates the log if there is none. */
   static async open(ports: Ports, directory: string, codec: EventCodec, options: LogOptions): Promise<OpenedLog> {
     checkChoice(options, "mode", ["local", "share"]);
     checkChoice(options, "durability", ["fsync", "none"]);
     const { lockTimeoutMs: timeoutMs, leaseMs, durability, segmentBytesMax } = options;
-    // Before anything is written: refuses a newer format, a log without its record, and a log that
-    // this machine must not touch.
+    // Check before anything is written: this refuses a newer format, a log without its record, and a log that this
+    // machine must not open.
     const known = await findWholeLog(ports.disk, directory);
     checkExpectedStore({ what: "event log", path: directory, found: known }, options);
     if (known !== undefined) checkMode(known, directory, ports.disk.volume);
@@ -88,7 +89,7 @@ export class OpenedLog {
       const record = known ?? (await decide(ground, directory, lock, options));
       checkMode(record, directory, ports.disk.volume);
       if (record.ground !== recordedGround(directory, ground).ground) {
-        // Another process has made the log meanwhile, with another ground: follow its record.
+        // Another process created the log meanwhile, with another ground. Its record decides.
         await leave();
         return await OpenedLog.open(ports, directory, codec, options);
       }
@@ -104,8 +105,8 @@ export class OpenedLog {
         await log.close();
         throw error;
       }
-      // Removes what dead processes left in the ground. It may fail, as where nothing can be
-      // written: the next opening tries again.
+      // Removes what dead processes left in the ground. This may fail, for example if nothing can
+      // be written: the next opening tries again.
       await ground.sweep().catch(() => undefined);
       return log;
     } catch (error) {
@@ -114,7 +115,7 @@ export class OpenedLog {
     }
   }
 
-  /** The published tip. The view is there when this resolves. */
+  /** Returns the published tip. The view has reached it when this resolves. */
   async advance(): Promise<Tip> {
     const tip = await this.publisher.tip();
     await this.view.advance(tip);
@@ -122,7 +123,7 @@ export class OpenedLog {
   }
 
   /**
-   * For background work: a call to a local disk blocks, and all writers wait for the holder of the
+   * Lets background work pause: a call to a local disk blocks this thread, and all writers wait for the holder of the
    * gate.
    */
   async #giveWay(): Promise<void> {
@@ -150,7 +151,7 @@ function checkChoice(options: LogOptions, name: "mode" | "durability", choices: 
   );
 }
 
-/** For a log that can only be read now. */
+/** Opens the gate later, for a log that can currently only be read. */
 async function openLate(ports: Ports, directory: string, open: () => Promise<StoreLock>): Promise<StoreLock> {
   const gate = (await findGateKind(ports, directory)) ?? "os";
   return createLateStoreLock(lockPathOf(directory), gate, () => joinOrLook(logPart, directory, open, undefined));
@@ -170,7 +171,7 @@ async function openLocal(files: LogFiles, lock: StoreLock): Promise<LocalPublish
 async function decide(ground: Ground, directory: string, lock: StoreLock, { mode }: LogOptions): Promise<LogRecord> {
   const { clock, random, disk } = ground.ports;
   const id = makeId(clock.wallMs(), random.bytes(16));
-  // An OS lock is a fence where one kernel serves all processes; anywhere else the chain is.
+  // If one kernel serves all processes, an OS lock excludes all other writers. Otherwise the chain decides.
   const proposal: LogRecord = {
     id,
     mode: mode ?? (lock.gate === "os" ? "local" : "share"),

@@ -1,178 +1,172 @@
-// Reads documents without a lock, while other processes write, replace and remove them, and while
-// generations switch.
+// Reads documents without a lock, while other processes write, replace and remove them, and while generations switch.
 //
-// An absence is believed only if neither the checkpoint nor the current generation changed during
-// the look. A listing may miss a document: its new file was made after the listing had passed that
-// place, and its old file was removed before the listing came there. Then a checkpoint lies between
-// the two.
-import { getRecord } from "../../durable/publish/record-file.ts";
+// Each program reads documents of its own version. A document counts as missing only if neither the checkpoint nor
+// the generation changed during the read.
 import { holdfastError } from "../../errors.ts";
+import { findOfVersion, type GenerationEntry } from "../../part/generations.ts";
 import type { Checkpoint } from "../../part/progress/checkpoint.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
-import { documentKind, documentName, hashOf, isShard, newestOf, shardOf } from "./document.ts";
+import type { CheckedDefinition } from "./definition.ts";
+import { readTriesMax, changedTooOften } from "./directory-documents.ts";
+import { hashOf } from "./document.ts";
 import type { Document, DocumentName } from "./document.ts";
-import { listShard } from "./document-writer.ts";
+import { documentReplaced } from "./documents.ts";
 import type { Generation, ProjectionFiles } from "./generation.ts";
 
-/** Documents that change during each of so many looks cannot be read. */
-const looksMax = 1000;
+const gone = "were removed";
 
-/** The result of a look whose file is gone already. */
-const again: unique symbol = Symbol("again");
-
-/** The generation that was to be read is no longer the current one. */
-export const replaced: unique symbol = Symbol("replaced");
+/** Returned if readers have switched to another generation. */
+export const generationReplaced: unique symbol = Symbol("replaced");
 
 export interface FoundNames {
   readonly generation: Generation;
   readonly names: readonly DocumentName[];
 }
 
+/** The versions whose documents a program can read. */
+export type ReadableVersions = Pick<CheckedDefinition, "version" | "readsFrom">;
+
 export class DocumentReader {
   readonly #files: ProjectionFiles;
+  readonly #versions: ReadableVersions;
   #generation: Generation | undefined;
 
-  constructor(files: ProjectionFiles) {
+  constructor(files: ProjectionFiles, versions: ReadableVersions) {
     this.#files = files;
+    this.#versions = versions;
+  }
+
+  /** Returns the checkpoint of the generation that this program reads, or undefined if there is none. */
+  async findCheckpoint(): Promise<Checkpoint | undefined> {
+    return await this.#look(async (_generation, checkpoint) => checkpoint);
   }
 
   /**
-   * Of the current generation; undefined when there is none, or when its version is below
-   * `versionMin`.
+   * Returns the checkpoint of the documents of exactly this version, or undefined while they are
+   * incomplete. Throws NEWER_FORMAT.
    */
-  async findCheckpoint(versionMin = 0): Promise<Checkpoint | undefined> {
-    // Before the look: versions never go back.
-    const { current } = await this.#files.generations.read();
-    if (current === undefined || current.version < versionMin) return undefined;
-    return await this.#look(async (_generation, checkpoint) => checkpoint);
+  async findOwnCheckpoint(): Promise<Checkpoint | undefined> {
+    const { version } = this.#versions;
+    const state = await this.#files.generations.read();
+    // Check before the read: generations only move forward.
+    if (findOfVersion(state, version) !== undefined) return await this.findCheckpoint();
+    this.#files.mustNotBeNewer(state.current, version, gone);
+    return undefined;
   }
 
   async find(key: string): Promise<Document | undefined> {
     const document = await this.#findHash(hashOf(key));
     if (document === undefined || document.key === key) return document;
     const path = this.#files.directory;
-    const message = `${path}: the file of the document ${JSON.stringify(key)} holds the document ${JSON.stringify(document.key)}. Rebuild the projection.`;
+    const message = `${path}: the file of the document ${JSON.stringify(key)} has the document ${JSON.stringify(document.key)}. Rebuild the projection.`;
     throw holdfastError("CORRUPT", message, { path });
   }
 
   /**
-   * The documents that `choose` takes of all names, from one generation: two generations may have
-   * different keys, so a part of each would lack documents. `choose` returns undefined when it
-   * meets `replaced`. The reading begins again in the new generation if no document was given out;
-   * otherwise it is RESOURCE_BUSY.
+   * Yields the documents that `choose` selects from all names, from one generation: two generations
+   * may have different keys, so a mixture would lack documents. `choose` returns undefined if it
+   * meets `replaced`. If no document was yielded yet, reading starts again in the new generation;
+   * otherwise it throws RESOURCE_BUSY.
    */
   async *each(
     choose: (found: FoundNames) => Promise<readonly DocumentName[] | undefined>,
   ): AsyncGenerator<Document, void, undefined> {
-    for (let looks = 0; looks < looksMax; looks++) {
+    for (let looks = 0; looks < readTriesMax; looks++) {
       const found = await this.#list();
       if (found === undefined) return;
       const names = await choose(found);
       if (names === undefined) continue;
-      let document: Document | typeof replaced | undefined;
+      let document: Document | typeof generationReplaced | undefined;
       let hasBegun = false;
       for (const name of names) {
         document = await this.read(found.generation, name);
-        if (document === replaced) break;
+        if (document === generationReplaced) break;
         if (document === undefined) continue;
         hasBegun = true;
         yield document;
       }
-      if (document !== replaced) return;
-      if (hasBegun) throw this.#busy("the read model was rebuilt while you were reading: read again.");
+      if (document !== generationReplaced) return;
+      if (hasBegun) throw this.#busy("the read model was rebuilt during the read. Read again.");
     }
-    throw this.#restless();
+    throw changedTooOften(this.#files.directory);
   }
 
-  /** The names of all documents, each the newest that counts. */
+  /** Returns the names of all documents, for each the newest that counts. */
   async #list(): Promise<FoundNames | undefined> {
     return await this.#look(async (generation) => {
-      const names: DocumentName[] = [];
-      for (const shard of (await this.#files.disk.list(generation.directory)).filter(isShard))
-        names.push(...(await this.#listStill(generation, shard)));
-      return (await this.#isCurrent(generation.number)) ? { generation, names } : again;
+      const names = await generation.documents.list(generation.checkpoints);
+      return (await this.#isRead(generation.number)) ? { generation, names } : documentReplaced;
     });
   }
 
   /**
-   * The document of this name, or what has replaced it in that generation since; undefined when it
-   * was deleted.
+   * Returns the document of this name, or the one that replaced it in that generation. Returns undefined if it was
+   * deleted.
    */
-  async read({ number, directory }: Generation, name: DocumentName): Promise<Document | typeof replaced | undefined> {
-    const document = await this.#findFile(directory, name);
+  async read(
+    { number, documents }: Generation,
+    name: DocumentName,
+  ): Promise<Document | typeof generationReplaced | undefined> {
+    const document = await documents.read(name);
     if (document !== undefined) return document;
     const newer = await this.#findHash(name.hash);
-    // Asked after the look: generations only go forward, so one that is current now was current
-    // during the look.
-    return (await this.#isCurrent(number)) ? newer : replaced;
+    // Check after the read: generations only move forward, so if this one is current now, it was current during the
+    // read.
+    return (await this.#isRead(number)) ? newer : generationReplaced;
   }
 
   async #findHash(hash: string): Promise<Document | undefined> {
-    const shard = shardOf(hash);
-    const found = await this.#look(async ({ directory }, checkpoint) => {
-      const name = newestOf(await listShard(this.#files.disk, `${directory}/${shard}`), checkpoint).get(hash);
-      if (name === undefined || name.isDeletion) return name;
-      return (await this.#findFile(directory, name)) ?? again;
-    });
-    return found === undefined || "isDeletion" in found ? undefined : found;
+    return await this.#look(({ documents }, checkpoint) => documents.find(hash, checkpoint));
   }
 
-  async #findFile(directory: string, name: DocumentName): Promise<Document | undefined> {
-    const path = `${directory}/${shardOf(name.hash)}/${documentName(name)}`;
-    try {
-      return await getRecord(this.#files.disk, documentKind, path);
-    } catch (error) {
-      if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
-      throw error;
-    }
-  }
-
-  async #listStill({ directory, checkpoints }: Generation, shard: string): Promise<DocumentName[]> {
-    let before = await checkpoints.read();
-    for (let looks = 0; looks < looksMax; looks++) {
-      const newest = newestOf(await listShard(this.#files.disk, `${directory}/${shard}`), before.state);
-      const after = await checkpoints.read();
-      if (after.number === before.number) return [...newest.values()].filter(({ isDeletion }) => !isDeletion);
-      before = after;
-    }
-    throw this.#restless();
-  }
-
-  /** Looks until something is found, or nothing is found while nothing changed. */
+  /** Repeats `look` until it finds something, or finds nothing while nothing changed. */
   async #look<T extends object>(
-    look: (generation: Generation, checkpoint: Checkpoint) => Promise<T | typeof again | undefined>,
+    look: (generation: Generation, checkpoint: Checkpoint) => Promise<T | typeof documentReplaced | undefined>,
   ): Promise<T | undefined> {
-    for (let looks = 0; looks < looksMax; looks++) {
-      const { current } = await this.#files.generations.read();
-      if (current === undefined) return undefined;
+    for (let looks = 0; looks < readTriesMax; looks++) {
+      const readable = await this.#findReadable();
+      if (readable === undefined) return undefined;
       try {
-        const generation = await this.#open(current.number);
+        const generation = await this.#open(readable.number);
         const { number, state } = await generation.checkpoints.read();
         if (!state.isBegun) continue;
         const found = await look(generation, state);
-        if (found === again) continue;
+        if (found === documentReplaced) continue;
         if (found !== undefined) return found;
         const isStill = (await generation.checkpoints.read()).number === number;
-        if (isStill && (await this.#isCurrent(current.number))) return undefined;
+        if (isStill && (await this.#isRead(readable.number))) return undefined;
       } catch (error) {
-        // If another generation is current now, this one was removed during the look.
-        if (await this.#isCurrent(current.number)) throw error;
+        // If readers have switched to another generation, this one was removed during the read.
+        if (await this.#isRead(readable.number)) throw error;
       }
     }
-    throw this.#restless();
+    throw changedTooOften(this.#files.directory);
   }
 
-  async #isCurrent(number: number): Promise<boolean> {
-    return (await this.#files.generations.read()).current?.number === number;
+  /**
+   * Returns the generation of this version, or else the newest that this program can read. Returns undefined if there
+   * are no documents of any version yet. Throws NEWER_FORMAT, RESOURCE_BUSY.
+   */
+  async #findReadable(): Promise<GenerationEntry | undefined> {
+    const { version, readsFrom } = this.#versions;
+    const state = await this.#files.generations.read();
+    const { current } = state;
+    const own = findOfVersion(state, version);
+    if (own !== undefined || current === undefined) return own;
+    this.#files.mustNotBeNewer(current, version, gone);
+    if (current.version >= readsFrom) return current;
+    throw this.#busy(
+      `the documents of version ${version} are not complete yet, and this program cannot read those of version ` +
+        `${current.version}. Wait for them with waitUntilProcessed, while a process of this version calls run or rebuild.`,
+    );
+  }
+
+  async #isRead(number: number): Promise<boolean> {
+    return (await this.#findReadable())?.number === number;
   }
 
   async #open(number: number): Promise<Generation> {
     if (this.#generation?.number !== number) this.#generation = await this.#files.openGeneration(number);
     return this.#generation;
-  }
-
-  #restless(): Error {
-    return this.#busy(`the documents changed during each of ${looksMax} looks. Try again.`);
   }
 
   #busy(why: string): Error {

@@ -1,11 +1,12 @@
-// Writes documents in batches: first the files, then the checkpoint that makes them count, then the
-// replaced files go.
+// Writes documents in batches: first the files, then the checkpoint that makes them count. After that it removes the
+// replaced files.
 import { syncNames, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { getRecord } from "../../durable/publish/record-file.ts";
 import { encodeRecord } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { LeasedWork } from "../../part/progress/checkpoints.ts";
+import type { LeasedDocuments } from "./documents.ts";
 import {
   documentKind,
   documentName,
@@ -17,20 +18,18 @@ import {
   type DocumentName,
 } from "./document.ts";
 
-/** About as many as the thread pool and the queue of the disk take. */
+/** About as many as the thread pool and the disk's queue can process. */
 const writesAtOnce = 8;
-/**
- * Names that are remembered; beyond that all are dropped, and listed again when they are needed.
- */
+/** Maximum number of names kept in memory. Beyond that all are dropped, and listed again when needed. */
 const namesMax = 200_000;
 
-export class DocumentWriter {
+export class DocumentWriter implements LeasedDocuments {
   protected readonly disk: Disk;
   protected readonly leased: LeasedWork;
   readonly #directory: string;
   /**
-   * By shard and hash, the newest that counts. While the lease lasts, no other process makes one
-   * that counts.
+   * For each shard, the newest name that counts, by hash. While the lease lasts, no other process creates one that
+   * counts.
    */
   readonly #shards = new Map<string, Map<string, DocumentName>>();
   readonly #made = new Set<string>();
@@ -38,7 +37,7 @@ export class DocumentWriter {
   readonly #stuck: DocumentName[] = [];
   #isDone = true;
 
-  /** `directory`: of the generation. */
+  /** `directory`: that of the generation. */
   constructor(disk: Disk, directory: string, leased: LeasedWork) {
     this.disk = disk;
     this.#directory = directory;
@@ -52,21 +51,20 @@ export class DocumentWriter {
   }
 
   /**
-   * Makes these documents, and everything up to `position`, count at once. False when another
-   * process has taken over: then none of them counts. A crash on the way leaves files that never
-   * count.
+   * Makes these documents, and everything up to `position`, count at once. Returns false if another
+   * process took over: then none of them counts. A crash in between leaves files that never count.
    */
   async commit(documents: readonly Document[], position: number): Promise<boolean> {
     this.#isDone = false;
     await this.write(documents);
-    // Documents before the checkpoint: the reverse order would lose them in a crash.
+    // Write documents before the checkpoint: in the reverse order a crash would lose them.
     const saved = await this.leased.save(position);
     if (saved) await this.#replace(documents);
     this.#isDone = true;
     return saved;
   }
 
-  /** Tells the checkpoint that nothing more will come, unless a commit failed or is going on. */
+  /** Marks the checkpoint as complete, unless a commit failed or is in progress: no more documents follow. */
   async end(): Promise<void> {
     if (this.#isDone) await this.leased.end();
   }
@@ -89,16 +87,16 @@ export class DocumentWriter {
     const missing = [...shards].filter((shard) => !this.#made.has(shard));
     for (const shard of missing) {
       try {
-        // Never the directory above: a generation that was removed must not come back.
+        // Never create the parent: a generation that was removed must not reappear.
         await this.disk.mkdir(`${this.#directory}/${shard}`);
       } catch (error) {
         if (!hasErrno(error, "EEXIST")) throw error;
       }
       this.#made.add(shard);
     }
-    // Also if another process made the shard: it may have died before its sync.
+    // Sync even if another process created the shard: it may have died before its sync.
     if (missing.length > 0) await syncNames(this.disk, this.#directory);
-    // Listed before anything is written there: these are the files of earlier workers.
+    // List before anything is written: the result is exactly the files of earlier workers.
     for (const shard of shards) await this.#shard(shard);
   }
 
@@ -121,10 +119,9 @@ export class DocumentWriter {
   }
 
   /**
-   * Removes replaced files, then tombstones. A tombstone goes only when the files it stands against
-   * are gone for good: neither a power cut nor a file that could not be removed may bring the
-   * document back. No reader needs any of these files, so one that cannot be removed now is tried
-   * again with the next batch, or by the next worker in its shard.
+   * Removes replaced files, then tombstones. A tombstone stays until the files that it overrides are permanently
+   * removed: neither a power cut nor a file that could not be removed may bring the document back. No reader needs
+   * these files, so a failed removal is retried with the next batch, or by the next worker in that shard.
    */
   protected async remove(old: readonly DocumentName[], deleted: readonly DocumentName[]): Promise<void> {
     const wanted = [...this.#stuck.splice(0), ...old];
@@ -157,7 +154,7 @@ export class DocumentWriter {
     const { saved, fence } = this.leased;
     const newest = newestOf(names, saved);
     const deleted = [...newest.values()].filter(({ isDeletion }) => isDeletion);
-    // Files of earlier workers that are replaced or void. Files of a later worker are left alone.
+    // Select files of earlier workers that were replaced or never counted. Files of a later worker are left alone.
     const old = names.filter((name) => name.fence < fence && newest.get(name.hash) !== name);
     await this.remove(old, deleted);
     for (const { hash } of deleted) newest.delete(hash);

@@ -1,19 +1,18 @@
 // A document as a file: its content, its name, and whether it counts.
 //
-// The name is `<hash of the key>.<fence>-<position>`, with `-deleted` at the end for a tombstone.
-// No other process makes that name, so a file is written in place, and a torn one lies beyond every
-// checkpoint.
+// The name is `<hash of the key>.<fence>-<position>`, with `-deleted` at the end for a tombstone. No other process
+// creates that name, so a file is written in place: a torn one lies beyond every checkpoint.
 //
-// A document counts if its position is not beyond what was checkpointed under its fence. So one
-// checkpoint makes a whole batch visible at once. What a process writes after it was cut off is
-// void for ever, also when the document was deleted since and no newer file stands against it.
+// A document counts if its position is not beyond the last checkpoint under its fence, so one checkpoint makes a
+// whole batch visible at once. A document that a process writes after it lost its lease never counts, even if the
+// document was deleted since and no newer file overrides it.
 import { createHash } from "node:crypto";
 import type { Checkpoint } from "../../part/progress/checkpoint.ts";
 import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
 import { itemsOf, type Items } from "../model/query.ts";
 
-/** A query of `related` that a document has seen, up to a position. */
+/** A query of `related`, and the position up to which the document has applied its events. */
 export interface SeenQuery {
   readonly items: Items;
   readonly upTo: number;
@@ -21,7 +20,7 @@ export interface SeenQuery {
 
 export interface Document {
   readonly key: string;
-  /** Of the last event that touched it. */
+  /** Position of the last event that touched it. */
   readonly position: number;
   /** Absent in a tombstone. */
   readonly state?: unknown;
@@ -33,7 +32,7 @@ export interface DocumentName {
   readonly hash: string;
   readonly fence: number;
   readonly position: number;
-  /** A tombstone, kept until the files that it stands against are gone. */
+  /** True for a tombstone, which is kept until the files that it overrides are gone. */
   readonly isDeletion: boolean;
 }
 
@@ -45,7 +44,7 @@ export function hashOf(key: string): string {
   return createHash("sha256").update(key).digest("hex").slice(0, hashLength);
 }
 
-/** Its directory. Shards, because a directory of a million names is slow to list. */
+/** The directory of a document. Sharded, because a directory with a million names is slow to list. */
 export function shardOf(hash: string): string {
   return hash.slice(0, 2);
 }
@@ -59,14 +58,14 @@ export function documentName({ hash, fence, position, isDeletion }: DocumentName
   return `${hash}.${first}-${second}${isDeletion ? "-deleted" : ""}`;
 }
 
-/** Undefined for a foreign file. */
+/** Returns undefined for a foreign file. */
 export function findDocumentName(name: string): DocumentName | undefined {
   const [, hash, fence, position, deletion] = namePattern.exec(name) ?? [];
   if (hash === undefined) return undefined;
   return { hash, fence: Number(fence), position: Number(position), isDeletion: deletion !== undefined };
 }
 
-export function counts({ fence, position }: DocumentName, checkpoint: Checkpoint): boolean {
+export function isCommitted({ fence, position }: DocumentName, checkpoint: Checkpoint): boolean {
   const cut = checkpoint.cutOff.find(([each]) => each === fence);
   return position <= (cut?.[1] ?? checkpoint.position);
 }
@@ -75,11 +74,11 @@ export function isNewer(one: DocumentName, other: DocumentName): boolean {
   return one.fence > other.fence || (one.fence === other.fence && one.position > other.position);
 }
 
-/** By hash, the newest name that counts. */
+/** Returns the newest name that counts, by hash. */
 export function newestOf(names: readonly DocumentName[], checkpoint: Checkpoint): Map<string, DocumentName> {
   const newest = new Map<string, DocumentName>();
   for (const name of names) {
-    if (!counts(name, checkpoint)) continue;
+    if (!isCommitted(name, checkpoint)) continue;
     const other = newest.get(name.hash);
     if (other === undefined || isNewer(name, other)) newest.set(name.hash, name);
   }

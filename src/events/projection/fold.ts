@@ -1,12 +1,13 @@
-// Folds events into the documents that they touch, in memory. A batch loads and returns each
-// document once.
+// Folds events into the documents that they change, in memory. A batch loads and returns each document once.
 import type { SequencedEvent } from "../../common.ts";
 import type { EventSource } from "../follow/work-through.ts";
 import { itemsOf, matches, type Items } from "../model/query.ts";
 import type { CheckedDefinition } from "./definition.ts";
 import type { Document, SeenQuery } from "./document.ts";
 
-/** If each event of a document brought another query, the document would grow without end. */
+/**
+ * Limits the queries that a document remembers. Otherwise it would grow forever if each event brought another query.
+ */
 const seenMax = 1000;
 
 export interface FoldOptions {
@@ -16,7 +17,7 @@ export interface FoldOptions {
 }
 
 interface Draft {
-  /** Whether the document exists on the disk. */
+  /** True if the document exists on disk. */
   readonly wasThere: boolean;
   state: unknown;
   position: number;
@@ -31,7 +32,7 @@ export class Fold {
     this.#options = options;
   }
 
-  /** How many documents were touched since the last `take`. */
+  /** Number of documents changed since the last `take`. */
   get size(): number {
     return this.#drafts.size;
   }
@@ -48,17 +49,17 @@ export class Fold {
       }
   }
 
-  /** The changed documents as of the last event. The fold is empty afterwards. */
+  /** Returns the changed documents. The fold is empty afterwards. */
   take(): Document[] {
     const { definition } = this.#options;
     const drafts = [...this.#drafts];
     this.#drafts = new Map();
-    // A document that was made and deleted since the last `take` is never written.
+    // A document that was created and deleted since the last `take` is not written.
     return drafts
       .filter(([, { wasThere, state }]) => wasThere || state !== undefined)
       .map(([key, { state, position, seen }]) => {
         if (state === undefined) return { key, position, tags: [], seen: [] };
-        // Once for each written document, and not for each event: states can be large.
+        // Check once per written document, not per event: states can be large.
         definition.checkState(state, position);
         return { key, position, state, tags: definition.tagsOf(state), seen };
       });
@@ -72,7 +73,7 @@ function draftOf(document: Document | undefined): Draft {
 
 function apply(draft: Draft, event: SequencedEvent, key: string, { definition }: FoldOptions): void {
   draft.state = definition.apply(draft.state, event, key);
-  // The result must not depend on whether the tombstone is still there.
+  // Forget the queries: the result must not depend on whether the tombstone still exists.
   if (draft.state === undefined) draft.seen = [];
 }
 
@@ -86,7 +87,7 @@ async function applyRelated(draft: Draft, event: SequencedEvent, key: string, op
   const main = itemsOf(definition.query);
   for await (const related of source.read(query, { after, upTo: event.position - 1 })) {
     if (before.some((seen) => related.position <= seen.upTo && matches(seen.items, related))) continue;
-    // The event touches this document by itself, so it was applied in its turn.
+    // The event changes this document directly, so it was applied in its turn.
     if (matches(main, related) && definition.keysOf(related).includes(key)) continue;
     draft.state = definition.apply(draft.state, related, key);
   }

@@ -1,14 +1,15 @@
-// The files of a projection: its generations, each with its documents and how far they have come.
+// The files of a projection: its generations, each with its documents and checkpoint.
+import { holdfastError } from "../../errors.ts";
 import { fileNameOf, slotName } from "../../format/name.ts";
-import { Generations } from "../../part/generations.ts";
+import type { GenerationEntry, Generations } from "../../part/generations.ts";
 import type { Checkpoints } from "../../part/progress/checkpoints.ts";
-import type { Disk } from "../../ports/disk.ts";
 import { workOn, type LogWork } from "../follow/log-work.ts";
 import type { LogAccess } from "../log/log-access.ts";
+import type { Documents } from "./documents.ts";
 
 export interface Generation {
   readonly number: number;
-  readonly directory: string;
+  readonly documents: Documents;
   readonly checkpoints: Checkpoints;
 }
 
@@ -27,18 +28,24 @@ export class ProjectionFiles {
     this.#lease = lease;
   }
 
-  /** Makes the catalog of generations if there is none. INVALID_NAME. */
+  /** Creates the catalog of generations if there is none. Throws INVALID_NAME. */
   static async open(access: LogAccess, name: string): Promise<ProjectionFiles> {
     const lease = `projections/${fileNameOf(name)}`;
     await access.opened();
-    const { staging, ports } = access.ground;
-    const directory = `${access.directory}/${lease}`;
-    const generations = await Generations.open(staging, directory, ports.host.bootId);
-    return new ProjectionFiles(name, workOn(access), lease, directory, generations);
+    const generations = await access.derived.openGenerations(lease);
+    return new ProjectionFiles(name, workOn(access), lease, `${access.directory}/${lease}`, generations);
   }
 
-  get disk(): Disk {
-    return this.work.access.ports.disk;
+  /**
+   * Throws NEWER_FORMAT for documents of a newer version of the definition. `effect` says what that means for the
+   * documents of this version.
+   */
+  mustNotBeNewer(entry: GenerationEntry | undefined, version: number, effect: string): void {
+    if (entry === undefined || entry.version <= version) return;
+    const path = this.directory;
+    const writtenBy = `version ${entry.version} of the projection`;
+    const message = `${path}: ${writtenBy} has taken over, and this program has version ${version}, whose documents ${effect}. Upgrade this program.`;
+    throw holdfastError("NEWER_FORMAT", message, { path, writtenBy });
   }
 
   /** The name of the lease for the work on one generation. */
@@ -47,13 +54,12 @@ export class ProjectionFiles {
   }
 
   /**
-   * Makes the generation if it is not there. A late process may so make one again that was removed.
-   * That one has not begun, so no reader takes it for the real one, and the next removal takes it
-   * away.
+   * Creates the generation if it does not exist. A late process may thus recreate one that was removed. Readers
+   * ignore it because it has not begun, and the next removal deletes it.
    */
   async openGeneration(number: number): Promise<Generation> {
-    const directory = this.generations.directoryOf(number);
-    const checkpoints = await this.work.openCheckpoints(`${directory}/checkpoint`, { remembersCutOff: true });
-    return { number, directory, checkpoints };
+    const path = this.generations.directoryOf(number);
+    const checkpoints = await this.work.openCheckpoints(`${path}/checkpoint`, { remembersCutOff: true });
+    return { number, documents: this.work.access.derived.documentsOf(path), checkpoints };
   }
 }

@@ -1,4 +1,4 @@
-// A read model of a log, as a user holds it: its documents, and the work that keeps them up to
+// A read model of a log, as programs hold it: its documents, and the work that keeps them up to
 // date.
 import type { Cancel, NewEvent, Running } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
@@ -8,18 +8,35 @@ import type { EventSource } from "../follow/work-through.ts";
 import { accessOf } from "../log/log-access.ts";
 import type { EventStore } from "../model/event-store.ts";
 import type { Query } from "../model/query.ts";
-import { checkDefinition, type Projection, type ProjectionDefinition, type RebuildOptions } from "./definition.ts";
+import {
+  checkDefinition,
+  type Projection,
+  type ProjectionDefinition,
+  type ProjectionRebuildOptions,
+} from "./definition.ts";
 import type { Document } from "./document.ts";
-import { DocumentReader } from "./document-reader.ts";
+import { DocumentReader, type ReadableVersions } from "./document-reader.ts";
 import { ProjectionFiles } from "./generation.ts";
 import { ProjectionWork } from "./projection-work.ts";
 import { TagIndex } from "./tag-index.ts";
 
 /**
- * Opens the documents of `definition.name` for reading, in this and all other processes. `run` in
- * at least one process keeps them up to date. With a raised version `run` or `rebuild` builds new
- * documents beside the old ones, which are read until then; `waitUntilProcessed` waits for
- * documents of this version or a newer one.
+ * Opens a read model. `run` in at least one process keeps its documents up to date. With a raised
+ * version, `run` or `rebuild` builds new documents beside the old ones, and programs of both
+ * versions run side by side, each on documents of its own version. Throws INVALID_NAME, and a
+ * RangeError for an invalid version.
+ *
+ * @example
+ * ```ts
+ * const stock = await openProjection(events, {
+ *   name: "stock",
+ *   query: { types: ["Stocked"] },
+ *   key: (event) => event.data.sku,
+ *   apply: (count: number | undefined, event) => (count ?? 0) + event.data.count,
+ * });
+ * stock.run();
+ * const left = await stock.get("A1");
+ * ```
  */
 export async function openProjection<S, E extends NewEvent, const Q extends Query<E["type"]> = Query<E["type"]>>(
   store: EventStore<E>,
@@ -27,15 +44,15 @@ export async function openProjection<S, E extends NewEvent, const Q extends Quer
 ): Promise<Projection<S>> {
   const checked = checkDefinition(definition);
   const files = await ProjectionFiles.open(accessOf(store), checked.name);
-  // Sound because a definition gets only events of its own query.
+  // Safe, because a definition gets only events of its own query.
   const source = store as unknown as EventSource;
-  return new LogProjection<S>(files, checked.version, new ProjectionWork({ files, definition: checked, source }));
+  return new LogProjection<S>(files, checked, new ProjectionWork({ files, definition: checked, source }));
 }
 
 class LogProjection<S> implements Projection<S> {
   readonly name: string;
   readonly #files: ProjectionFiles;
-  readonly #version: number;
+  readonly #versions: ReadableVersions;
   readonly #reader: DocumentReader;
   readonly #work: ProjectionWork;
   readonly #index: TagIndex;
@@ -43,17 +60,17 @@ class LogProjection<S> implements Projection<S> {
   readonly #waiters = new ProgressWaiters();
   #lastRun: Loop | undefined;
 
-  constructor(files: ProjectionFiles, version: number, work: ProjectionWork) {
+  constructor(files: ProjectionFiles, versions: ReadableVersions, work: ProjectionWork) {
     this.name = files.name;
     this.#files = files;
-    this.#version = version;
     this.#work = work;
-    this.#reader = new DocumentReader(files);
+    this.#versions = versions;
+    this.#reader = new DocumentReader(files, versions);
     this.#index = new TagIndex(this.#reader);
   }
 
   async get(key: string): Promise<S | undefined> {
-    // Sound because `apply` made what is in the file.
+    // Safe, because `apply` made the state in the file.
     return (await this.#reader.find(key))?.state as S | undefined;
   }
 
@@ -63,7 +80,7 @@ class LogProjection<S> implements Projection<S> {
   }
 
   async *byTags(tags: readonly string[]): AsyncGenerator<readonly [key: string, state: S], void, undefined> {
-    if (!Array.isArray(tags)) throw new TypeError("tags must be a list of texts.");
+    if (!Array.isArray(tags)) throw new TypeError("tags must be a list of strings.");
     for await (const document of this.#index.find(tags)) if (document.state !== undefined) yield entryOf<S>(document);
   }
 
@@ -73,17 +90,16 @@ class LogProjection<S> implements Projection<S> {
 
   async waitUntilProcessed(position: number, options: Cancel = {}): Promise<void> {
     const { loops, sequence } = this.#files.work;
-    // Documents of an older version do not count: this version would have made other ones.
-    const findCheckpoint = () => this.#reader.findCheckpoint(this.#version);
-    // Failures of `run` only. The caller of `rebuild` hears of its failure, and `run` goes on all
-    // the same.
+    // Ignore documents of another version: this version would have computed different ones.
+    const findCheckpoint = () => this.#reader.findOwnCheckpoint();
+    // Report only failures of `run`. A failure of `rebuild` goes to its caller, and `run` continues.
     await this.#waiters.listen((findToldFailure) => {
       const findFailure = () => findToldFailure() ?? this.#lastRun?.failure;
       return waitUntilProcessed(position, { loops, sequence, findCheckpoint, findFailure }, options);
     });
   }
 
-  async rebuild({ onProgress, signal }: RebuildOptions = {}): Promise<void> {
+  async rebuild({ onProgress, signal }: ProjectionRebuildOptions = {}): Promise<void> {
     signal?.throwIfAborted();
     let isBuilt = false;
     const loop = this.#begin(
@@ -101,10 +117,14 @@ class LogProjection<S> implements Projection<S> {
   run({ signal }: Cancel = {}): Running {
     const loop = this.#begin((signals) => this.#work.run(signals), {
       signal,
-      // If `run` was called again since, callers wait for that loop, and not for this one.
+      // If `run` was called again since, callers wait for the newer loop, not for this one.
       tell: async (failure, failed) => failed === this.#lastRun && (await this.#waiters.tell(failure)),
     });
     return (this.#lastRun = loop);
+  }
+
+  async dropOlder(): Promise<void> {
+    await this.#files.generations.dropOlder(this.#versions.version);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

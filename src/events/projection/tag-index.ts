@@ -1,7 +1,6 @@
-// Which documents have which tags: an index in memory. Each search reads the files that are new
-// since the last one.
+// An index of documents by tag, in memory. Each search reads only the files that are new since the last one.
 import type { Document, DocumentName } from "./document.ts";
-import { replaced, type DocumentReader, type FoundNames } from "./document-reader.ts";
+import { generationReplaced, type DocumentReader, type FoundNames } from "./document-reader.ts";
 
 interface Indexed {
   readonly generation: number;
@@ -18,20 +17,20 @@ export class TagIndex {
   }
 
   /**
-   * The documents that have all of these tags. The first call reads all documents, a later one
-   * those that changed.
+   * Yields the documents that have all of these tags. The first call reads all documents, a later
+   * one only those that changed.
    */
   async *find(tags: readonly string[]): AsyncGenerator<Document, void, undefined> {
     for await (const document of this.#reader.each((found) => this.#choose(found, tags)))
-      // The document may have changed since it was indexed.
+      // Compare again: the document may have changed since it was indexed.
       if (hasAll(document.tags, tags)) yield document;
   }
 
-  /** Undefined when another generation is current by now. */
+  /** Returns undefined if another generation is now current. */
   async #choose({ generation, names }: FoundNames, tags: readonly string[]): Promise<DocumentName[] | undefined> {
     const before = this.#known;
     const known = new Map<string, Indexed>();
-    // Shared at once: two searches at the same time read each file once.
+    // Shared before the reads, so that two concurrent searches read each file once.
     this.#known = known;
     const matching: DocumentName[] = [];
     for (const name of names) {
@@ -39,7 +38,7 @@ export class TagIndex {
       const isSame =
         old?.generation === generation.number && old.name.fence === name.fence && old.name.position === name.position;
       const found = isSame ? old : await this.#reader.read(generation, name);
-      if (found === replaced) return undefined;
+      if (found === generationReplaced) return undefined;
       if (found === undefined) continue;
       known.set(name.hash, { generation: generation.number, name, tags: found.tags });
       if (hasAll(found.tags, tags)) matching.push(name);

@@ -1,19 +1,19 @@
-// The frame of an export: a record before the lines that tells how far they go, and one after them,
-// without which the export was cut off.
+// The frame of an export. A record before the lines states how far they go, and a record after them proves that the
+// export is not truncated.
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
 
 export interface ExportStart {
   /** The id of the exported log. */
   readonly log: string;
-  /** Of the last event. */
+  /** Position of the last event. */
   readonly position: number;
 }
 
 export interface ExportEnd {
   readonly lines: number;
   readonly position: number;
-  /** Of the last line: eight hex digits. */
+  /** Checksum of the last line: eight hex digits. */
   readonly last: string;
 }
 
@@ -48,20 +48,20 @@ export function encodeEnd(end: ExportEnd): string {
   return Buffer.from(encodeRecord(endKind, end)).toString();
 }
 
-/** CORRUPT, NEWER_FORMAT. */
+/** Throws CORRUPT, NEWER_FORMAT. */
 export function decodeStart(line: Uint8Array, source: string): ExportStart & { readonly crc: number } {
   return { ...decodeRecord(startKind, line, source), crc: crcOf(Buffer.from(line).toString()) };
 }
 
 const endMark = Buffer.from('{"kind":');
 
-/** Undefined for a line of the log. */
+/** Returns undefined for a line of the log. */
 export function findEnd(line: Uint8Array, source: string): ExportEnd | undefined {
   const isRecord = Buffer.compare(line.subarray(0, endMark.length), endMark) === 0;
   return isRecord ? decodeRecord(endKind, line, source) : undefined;
 }
 
-/** The last eight digits before `"}` and the newline. */
+/** Returns the last eight digits before `"}` and the newline. */
 function crcOf(record: string): number {
   return Number.parseInt(record.slice(-11, -3), 16);
 }

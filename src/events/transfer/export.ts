@@ -1,5 +1,5 @@
-// Exports a log: its lines as they are, with their times, ids and conditions. Their checksums are
-// chained anew, so that the export is one whole, however many segments the log has.
+// Exports a log: its lines unchanged, with times, ids and conditions. Their checksums form a new chain, so that the
+// export is one unit, however many segments the log has.
 import type { Cancel } from "../../common.ts";
 import { contentOf, decodeHead, encodeLine } from "../log/format/line.ts";
 import { readHeader } from "../log/format/segment.ts";
@@ -8,27 +8,29 @@ import { scanPublished } from "../log/read/scan.ts";
 import type { OpenedLog } from "../open/opened-log.ts";
 import { encodeEnd, encodeStart } from "./export-record.ts";
 
+/** Options of exports and imports. */
 export interface TransferOptions extends Cancel {
-  /** In events. */
+  /** Called now and then with the number of events done and the total. */
   onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
+/** Options of `exportEvents`. */
 export interface ExportOptions extends TransferOptions {
   /**
-   * Only appends that end there or before; the log may be damaged behind that position. Default:
-   * all.
+   * Exports only appends that end at this position or before; the log may be damaged after it.
+   * Default: all.
    */
   upTo?: number | undefined;
 }
 
-/** Text in chunks of whole lines. Ends at the head at its beginning. */
+/** Yields text in chunks of whole lines. Ends at the head at which it began. */
 export async function* exportLog(log: OpenedLog, options: TransferOptions): AsyncGenerator<string, void> {
   options.signal?.throwIfAborted();
   const tip = await log.advance();
   yield* exportLines(log.files.logId, tip.position, storedLines(log, tip), options);
 }
 
-/** These lines, the last of which ends with `position`, as an export of the log `id`. */
+/** Exports these lines, the last of which ends at `position`, as an export of the log `id`. */
 export async function* exportLines(
   id: string,
   position: number,
@@ -58,13 +60,13 @@ export async function* exportLines(
 export interface StoredLine {
   readonly first: number;
   readonly time: string;
-  /** All of the line that does not depend on its place. */
+  /** The part of the line that does not depend on its position. */
   readonly content: string;
   readonly events: number;
 }
 
 /**
- * All lines up to `tip`, which the view of the log has reached. In chunks: a promise for each line
+ * Yields all lines up to `tip`, which the view of the log must have reached. Several at a time: a promise per line
  * would cost more than the line.
  */
 export async function* storedLines(log: OpenedLog, tip: Tip): AsyncGenerator<readonly StoredLine[], void> {

@@ -1,5 +1,5 @@
-// Imports an export into a log that is empty or has the beginning of it. Positions, ids, times and
-// conditions stay the same.
+// Imports an export into a log that is empty or contains the beginning of it. Positions, ids, times and conditions
+// stay the same.
 import { holdfastError } from "../../errors.ts";
 import type { Waiting } from "../../common.ts";
 import { encodeLine, tipAfter } from "../log/format/line.ts";
@@ -10,19 +10,21 @@ import type { Incoming, IncomingLine } from "./incoming.ts";
 
 const batchBytesMax = 1024 * 1024;
 
+/** The result of `importEvents`. */
 export interface Imported {
-  /** Events that the log did not have before. */
+  /** How many events were new to the log. */
   readonly added: number;
-  /** Of the last event of the log. */
+  /** Position of the last event of the log. */
   readonly position: number;
 }
 
+/** Options of `importEvents`. */
 export type ImportOptions = TransferOptions & Waiting;
 
 /**
- * Holds the gate all the time: appends in between would take the positions of the export.
- * LOG_REWOUND, with the position, when the log differs from the export; CORRUPT for an export that
- * is not whole. Lines that were imported before that stay, and another import goes on after them.
+ * Holds the gate throughout: other appends in between would take positions of the export. Throws LOG_REWOUND, with
+ * the position, if the log differs from the export, and CORRUPT for an incomplete export. Lines imported before the
+ * failure stay, and another import continues after them.
  */
 export async function importInto(
   log: OpenedLog,
@@ -43,14 +45,14 @@ export async function importInto(
     onProgress?.(total, total);
     return { added: writer.added, position: writer.position };
   } finally {
-    // The writer first: no call of it may be under way when the next process gets the gate.
+    // Close the writer first: none of its disk calls may be in progress when the next process acquires the gate.
     await writer.close();
     await hold.release();
     log.growth.wakeAll();
   }
 }
 
-/** The lines that the log has already. */
+/** The lines that the log already has. */
 class LinesThere {
   readonly #chunks: AsyncIterator<readonly StoredLine[], void>;
   #lines: readonly StoredLine[] = [];
@@ -81,7 +83,7 @@ function compare({ first, time, content }: StoredLine, line: IncomingLine): void
   throw holdfastError("LOG_REWOUND", message, { position: first });
 }
 
-/** Writes lines with the times and contents that they have; each tenure ends with its segment. */
+/** Writes lines with their original times and contents. Ends its tenure with each segment. */
 class ImportWriter {
   readonly #log: OpenedLog;
   readonly #gate: WriterGate;
@@ -101,15 +103,14 @@ class ImportWriter {
     const tenure = await this.#log.publisher.begin(this.#gate);
     this.#tenure = tenure;
     const { position } = tenure.published;
-    // Between two tenures only the gate keeps other writers out, and between machines a gate can be
-    // lost.
+    // Between two tenures only the gate excludes other writers, and on a share the gate can be lost.
     if (this.#hasBegun && position !== this.position) throw takenOver(this.#log);
     this.#hasBegun = true;
     this.position = position;
     return tenure;
   }
 
-  /** True when something was written. */
+  /** Returns true if it wrote something. */
   async add(line: IncomingLine): Promise<boolean> {
     this.#lines.push(line);
     this.#bytes += line.content.length;
@@ -148,6 +149,6 @@ class ImportWriter {
 
 function takenOver({ lock: { path } }: OpenedLog, cause?: unknown): Error {
   const message =
-    "Another writer declared this one dead, and took over. Repeat the import: it goes on where it stopped, unless another writer has appended.";
+    "Another writer judged this one dead and took over. Repeat the import: it continues where it stopped, unless another writer has appended.";
   return holdfastError("LOCK_LOST", message, { path }, cause);
 }

@@ -1,6 +1,5 @@
-// Reads an export: cuts it into lines, and checks each against the line before, up to the record at
-// the end.
-import { holdfastError, isHoldfastError } from "../../errors.ts";
+// Reads an export: splits it into lines, and checks each against the previous one, up to the end record.
+import { holdfastError, isHoldfastError, messageOf } from "../../errors.ts";
 import { contentOf, decodeHead, findLineCrc, lineBytesMax, type LineHead } from "../log/format/line.ts";
 import { hexOf } from "../log/format/tip.ts";
 import { decodeStrictly } from "../verify/line-shape.ts";
@@ -11,19 +10,19 @@ const newline = 10;
 
 export interface IncomingLine extends Pick<LineHead, "first" | "time" | "events" | "retag"> {
   readonly content: string;
-  /** Its line in the export, from 1. */
+  /** The number of the line in the export, from 1. */
   readonly number: number;
 }
 
-/** An export whose first record was read. */
+/** An export whose start record was read. */
 export interface Incoming {
-  /** Of its last event. */
+  /** Position of its last event. */
   readonly position: number;
-  /** CORRUPT when the export was cut off or altered; lines that were given out before are sound. */
+  /** Throws CORRUPT if the export was truncated or altered; lines yielded before are sound. */
   readonly lines: AsyncIterable<IncomingLine>;
 }
 
-/** CORRUPT for a text that is no export, NEWER_FORMAT. */
+/** Throws CORRUPT for a text that is not an export; NEWER_FORMAT. */
 export async function openExport(chunks: AsyncIterable<Uint8Array | string>): Promise<Incoming> {
   const pieces = cut(chunks);
   const { done, value } = await pieces.next();
@@ -53,12 +52,12 @@ async function* linesOf(
     const end = findEnd(bytes, source);
     if (end !== undefined) {
       if (end.lines !== number - 2 || end.position !== position || end.position !== total || end.last !== hexOf(seed))
-        throw damaged(number, "its totals do not fit the lines before it");
+        throw damaged(number, "its totals do not match the lines before it");
       return;
     }
     const crc = findLineCrc(bytes, seed);
     if (crc === undefined)
-      throw damaged(number, "its checksum does not fit: the line was altered, or a line is missing before it");
+      throw damaged(number, "its checksum does not match: the line was altered, or a line is missing before it");
     seed = crc;
     const head = headOf(bytes, number);
     if (head.first !== position + 1)
@@ -69,13 +68,13 @@ async function* linesOf(
   throw damaged(number + 1, "the export ends here, without its last record");
 }
 
-/** A checksum does not promise that a line is well-formed, so that is checked, too. */
+/** A matching checksum does not prove that a line is well-formed, so that is checked too. */
 function headOf(bytes: Uint8Array, number: number): LineHead {
   try {
     decodeStrictly(bytes);
     return decodeHead(bytes);
   } catch (cause) {
-    throw damaged(number, cause instanceof Error ? cause.message : String(cause), cause);
+    throw damaged(number, messageOf(cause), cause);
   }
 }
 
@@ -98,7 +97,7 @@ async function* cut(chunks: AsyncIterable<Uint8Array | string>): AsyncGenerator<
     length += chunk.length - start;
     if (length > lineBytesMax) throw damaged(number, `it has over ${lineBytesMax} bytes`);
   }
-  if (length > 0) throw damaged(number, "it does not end");
+  if (length > 0) throw damaged(number, "it is incomplete");
 }
 
 function damaged(line: number, why: string, cause?: unknown): Error {

@@ -1,4 +1,4 @@
-// Reads and exports a log that is too damaged to be opened, up to a position before the damage.
+// Reads and exports a log that is too damaged to open, up to a position before the damage.
 import type { SequencedEvent } from "../../common.ts";
 import { plainCodec } from "../model/codec.ts";
 import type { LogMode, ReadOptions } from "../model/event-store.ts";
@@ -6,6 +6,7 @@ import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { contentOf, type Line } from "../log/format/line.ts";
 import { Retags } from "../log/read/retags.ts";
 import { matches, type Items } from "../model/query.ts";
+import { TimeWindow } from "../model/time-window.ts";
 import { Findings } from "../../part/findings.ts";
 import type { LogFiles } from "../log/log-files.ts";
 import { findPublished, findSegments } from "../verify/published.ts";
@@ -13,26 +14,23 @@ import { checkSegment, startOf, type CheckState } from "../verify/segment-check.
 import type { UnopenedLog } from "../verify/unopened.ts";
 import { exportLines, type TransferOptions, type StoredLine } from "./export.ts";
 
+/** Options of `salvageEvents`. */
 export interface SalvageOptions extends ReadOptions {
-  /** Everything up to this position must be whole. */
+  /** Reads events up to this position. Everything before it must be intact. */
   upTo: number;
 }
 
-/**
- * An export of all appends that end at `upTo` or before. CORRUPT when there is damage before
- * `upTo`.
- */
+/** Exports all appends that end at `upTo` or before. Throws CORRUPT if there is damage before `upTo`. */
 export async function* exportUpTo(
   log: UnopenedLog,
   { upTo, ...options }: TransferOptions & { readonly upTo: number },
 ): AsyncGenerator<string, void> {
-  // Reads the log twice: an export begins with its last position, and only the lines tell where
-  // appends end.
+  // Reads the log twice: an export starts with its last position, and only the lines show where appends end.
   let position = 0;
   for await (const chunk of linesUpTo(log, upTo, options.signal))
     for (const { line } of chunk) if (lastOf(line) <= upTo) position = lastOf(line);
   const chunks = linesUpTo(log, position, options.signal);
-  yield* exportLines(log.place.logId, position, storedLinesOf(chunks), options);
+  yield* exportLines(log.files.logId, position, storedLinesOf(chunks), options);
 }
 
 async function* storedLinesOf(chunks: AsyncIterable<readonly GoodLine[]>): AsyncGenerator<readonly StoredLine[], void> {
@@ -40,22 +38,20 @@ async function* storedLinesOf(chunks: AsyncIterable<readonly GoodLine[]>): Async
     yield chunk.map(({ bytes, line: { first, events } }) => ({ ...contentOf(bytes), first, events: events.length }));
 }
 
-/**
- * Events as a store without schemas and keys gives them out. CORRUPT when there is damage before
- * `upTo`.
- */
+/** Yields events as a store without schemas and keys returns them. Throws CORRUPT if there is damage before `upTo`. */
 export async function* readUpTo(
   log: UnopenedLog,
   items: Items,
-  { after = 0, upTo, backwards = false, limit = Infinity, signal }: SalvageOptions,
+  { after = 0, upTo, backwards = false, limit = Infinity, signal, ...times }: SalvageOptions,
 ): AsyncGenerator<SequencedEvent, void> {
+  const window = TimeWindow.of(times);
   const retags = new Retags();
   for await (const chunk of linesUpTo(log, upTo, signal))
     for (const { line } of chunk) if (line.retag !== undefined) retags.add(line.retag);
   const found: SequencedEvent[] = [];
   let left = limit;
   for await (const chunk of linesUpTo(log, upTo, signal))
-    for (const { line } of chunk)
+    for (const { line } of chunk.filter((each) => window?.has(each.line.time) !== false))
       for (const event of await eventsOf(line, retags)) {
         if (event.position <= after || event.position > upTo || !matches(items, event)) continue;
         if (backwards) found.push(event);
@@ -76,18 +72,15 @@ async function eventsOf({ first, time, events, payload }: Line, retags: Retags):
   );
 }
 
-/**
- * All lines up to `upTo`, also tags that were added before the next event. Damage behind that is
- * ignored.
- */
+/** Yields all lines up to `upTo`, including tags that were added before the next event. Ignores damage after that. */
 async function* linesUpTo(
-  { place, mode }: UnopenedLog,
+  { files, mode }: UnopenedLog,
   upTo: number,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<readonly GoodLine[], void> {
   let last = 0;
   try {
-    for await (const chunk of goodLines(place, mode, signal)) {
+    for await (const chunk of goodLines(files, mode, signal)) {
       const within = chunk.filter(({ line }) => Math.min(line.first, lastOf(line)) <= upTo);
       yield within;
       for (const { line } of within) last = lastOf(line);
@@ -98,7 +91,7 @@ async function* linesUpTo(
   }
 }
 
-/** Of a line without events: the position before it. */
+/** For a line without events: the position before it. */
 function lastOf({ first, events }: Pick<Line, "first" | "events">): number {
   return first + events.length - 1;
 }
@@ -109,27 +102,27 @@ interface GoodLine {
 }
 
 /**
- * The lines before the first damage, in order, a segment at a time. CORRUPT after them when there
- * is damage.
+ * Yields the lines before the first damage, in order, a segment at a time. Throws CORRUPT after
+ * them if there is damage.
  */
 async function* goodLines(
-  place: LogFiles,
+  files: LogFiles,
   mode: LogMode,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<readonly GoodLine[], void> {
   const findings = new Findings();
-  const segments = await findSegments(place, await findPublished(place, mode, findings), findings);
-  let state: CheckState = startOf(place.directory);
+  const segments = await findSegments(files, await findPublished(files, mode, findings), findings);
+  let state: CheckState = startOf(files.directory);
   for (const segment of segments) {
     const lines: GoodLine[] = [];
     const onGood = (bytes: Uint8Array, line: Line): void => void lines.push({ bytes: Uint8Array.from(bytes), line });
-    const context = { place, logId: place.logId, findings, signal, onBytes: () => undefined, onGood };
+    const context = { files, logId: files.logId, findings, signal, onBytes: () => undefined, onGood };
     state = await checkSegment(context, segment, state);
     yield lines;
     if (!state.isGood) break;
   }
   if (!findings.hasDamage) return;
   const { path } = state.good;
-  const message = `${place.directory} is damaged behind position ${state.good.position} (last good in ${path}). As it is, only the events up to there can be read (--up-to ${state.good.position}). \`holdfast events verify\` tells what is wrong, and with --repair keeps all that is whole.`;
+  const message = `${files.directory} is damaged after position ${state.good.position} (last good in ${path}). As it is, only the events up to there can be read (--up-to ${state.good.position}). \`holdfast events verify\` reports what is wrong, and with --repair keeps what is intact.`;
   throw holdfastError("CORRUPT", message, { path });
 }

@@ -1,8 +1,7 @@
-// The history before a line. Every line is judged against it as if it were appended now. It is made
-// from the lines themselves, without any index file.
+// The history before a line. Verification judges every line against it, as if it were appended now. It is built from
+// the lines, not from index files.
 //
-// It grows with the log: 220 bytes of memory for an event with two tags, one of which no other
-// event has (measured).
+// It grows with the log: an event with two tags, one of them unique, takes 220 bytes of memory (measured).
 import { isHoldfastError } from "../../errors.ts";
 import { ActiveIndex } from "../index/memory/active-index.ts";
 import type { LineAddress } from "../index/keys/indexed-line.ts";
@@ -13,7 +12,7 @@ import type { EventHead } from "../model/stored-event.ts";
 import { Retags } from "../log/read/retags.ts";
 import { matches } from "../model/query.ts";
 
-/** What is wrong with a line that is whole and well-formed. */
+/** A fault of a line that is itself whole and well-formed. */
 export interface Objection {
   readonly severity: "damage" | "note";
   readonly what: string;
@@ -21,11 +20,11 @@ export interface Objection {
 }
 
 const seeTheMaker =
-  "The line is as it was written, so a writer broke a rule. Find out which program wrote it, and report it. The events around it can be read.";
+  "The line is as it was written, so its writer broke a rule. Find out which program wrote it, and report it. The events around it can be read.";
 
 export class History {
   readonly #lines: LineReader;
-  /** One index, and one more behind each gap of positions. */
+  /** One index for each stretch of positions without a gap. */
   readonly #parts: ActiveIndex[] = [];
   readonly #retags = new Retags();
 
@@ -33,11 +32,11 @@ export class History {
     this.#lines = lines;
   }
 
-  /** What is wrong with `line` after this history. Then adds it. */
-  async add(place: LineAddress, line: Line): Promise<Objection[]> {
+  /** Judges `line` after this history, then adds it. */
+  async add(address: LineAddress, line: Line): Promise<Objection[]> {
     const objections = [...(await this.#judgeCondition(line)), ...(await this.#judgeIds(line)), ...judgeRetag(line)];
-    this.#index(place, line);
-    // After the judgement: added tags count for later appends.
+    this.#index(address, line);
+    // Add them after the verdict: added tags affect only later appends.
     if (line.retag !== undefined) this.#retags.add(line.retag);
     return objections;
   }
@@ -47,7 +46,7 @@ export class History {
     const found = await this.#findConflict(condition, first);
     if (found === undefined) return [];
     const after = condition.after === undefined ? "" : ` after position ${condition.after}`;
-    const what = `The condition of this append forbids the event at position ${found}${after}: the append must have been refused.`;
+    const what = `The condition of this append forbids the event at position ${found}${after}: the append should have been refused.`;
     return [{ severity: "damage", what, remedy: seeTheMaker }];
   }
 
@@ -72,7 +71,7 @@ export class History {
       inLine.set(id, first + index);
       if (found === undefined) continue;
       const what = `The events at positions ${found.position} and ${first + index} have the same id, ${JSON.stringify(id)}.`;
-      // A store promises that only ids that callers chose are unique.
+      // A store guarantees uniqueness only for ids that callers chose.
       const severity = given === true && found.given === true ? "damage" : "note";
       objections.push({ severity, what, remedy: seeTheMaker });
     }
@@ -89,34 +88,33 @@ export class History {
   }
 
   /**
-   * With the tags that were added up to now. Read only when an index has found something, so hardly
-   * ever.
+   * Returns the head of an event, with the tags added so far. Called only if an index found something, which is rare.
    */
   async #headAt(position: number): Promise<EventHead> {
     const part = this.#parts.find(({ first, last }) => first <= position && position <= last);
     const head = part === undefined ? undefined : await this.#read(part.getLine(position), position);
-    // A gap in the history, which is reported elsewhere.
+    // The history has a gap here, which is reported elsewhere.
     if (head === undefined) return { type: "", tags: [], id: "" };
     return { ...head, tags: this.#retags.tagsOf(position, head.tags) };
   }
 
-  async #read(place: LineAddress, position: number): Promise<EventHead | undefined> {
+  async #read(address: LineAddress, position: number): Promise<EventHead | undefined> {
     try {
-      return (await this.#lines.get(place)).events[position - place.first];
+      return (await this.#lines.get(address)).events[position - address.first];
     } catch (error) {
-      // The line follows a damaged one, or cannot be read any more.
+      // The line follows a damaged one, or can no longer be read.
       if (isHoldfastError(error, "CORRUPT", "IO_ERROR")) return undefined;
       throw error;
     }
   }
 
-  #index(place: LineAddress, { first, events }: Line): void {
+  #index(address: LineAddress, { first, time, events }: Line): void {
     let part = this.#parts.at(-1);
-    // Repeated positions are reported elsewhere, and not indexed.
+    // Positions that repeat are reported elsewhere. They are not indexed.
     if (part !== undefined && first <= part.last) return;
     if (part === undefined || first !== part.last + 1) this.#parts.push((part = new ActiveIndex(first)));
-    // All ids, also those that Holdfast made: each must be unique here.
-    part.add({ ...place, keys: events.map(keysOf) });
+    // Includes ids that Holdfast made: each must be unique here.
+    part.add({ ...address, timeMs: Date.parse(time), keys: events.map(keysOf) });
   }
 }
 

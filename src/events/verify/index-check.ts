@@ -1,8 +1,8 @@
 // Checks the index files. A wrong one never changes an answer, but a reader that meets it has to
-// make a new one.
-import { isHoldfastError } from "../../errors.ts";
+// build a new one.
+import { listIfThere } from "../../durable/publish/directory.ts";
+import { isErrorLike, isHoldfastError } from "../../errors.ts";
 import { findSlotNumber } from "../../format/name.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
 import { openIndexFile } from "../index/file/index-file.ts";
 import type { Coverage } from "../index/file/index-layout.ts";
 import type { SealedSegment } from "../index/keys/indexed-line.ts";
@@ -22,46 +22,41 @@ export interface IndexCheckOptions {
 }
 
 export async function checkIndexes(
-  place: LogFiles,
+  files: LogFiles,
   { logId, segments, repair, signal }: IndexCheckOptions,
   findings: Findings,
 ): Promise<void> {
   const sealed = sealedOf(segments);
   const newest = segments.at(-1)?.number ?? 0;
-  for (const file of await indexFiles(place)) {
+  for (const file of await indexFiles(files)) {
     signal?.throwIfAborted();
     const [, from, to] = namePattern.exec(file) ?? [];
     const last = findSlotNumber(to ?? "");
-    // Foreign, or of segments that were sealed since the check began.
+    // Foreign, or covers segments that were sealed since the check began.
     if (from === undefined || last === undefined || last >= newest) continue;
     const begin = sealed.findIndex(({ number }) => number === findSlotNumber(from));
     const end = sealed.findIndex(({ number }) => number === last);
     const segments = begin < 0 || end < begin ? [] : sealed.slice(begin, end + 1);
-    const path = `${place.directory}/index/${file}`;
+    const path = `${files.directory}/index/${file}`;
     const why =
       segments.length === 0
         ? "it belongs to segments that this log does not have"
-        : await faultOf(place, path, { logId, segments });
+        : await faultOf(files, path, { logId, segments });
     if (why === undefined) continue;
-    const repaired = repair && (await moveAside(place, path));
-    const what = `This index is of no use: ${why}. It changes no answer.`;
+    const repaired = repair && (await moveAside(files, path));
+    const what = `This index cannot be used: ${why}. It changes no answer.`;
     const remedy = repaired
-      ? "It is in aside/. A process that needs it makes a new one."
-      : "Nothing to do: a process that needs it makes a new one. `--repair` moves it aside.";
+      ? "It is in aside/. A process that needs it builds a new one."
+      : "Nothing to do: a process that needs it builds a new one. `--repair` moves it aside.";
     findings.leftover({ path }, what, remedy, { repaired });
   }
 }
 
 async function indexFiles({ disk, directory }: LogFiles): Promise<string[]> {
-  try {
-    return (await disk.list(`${directory}/index`)).sort();
-  } catch (error) {
-    if (hasErrno(error, "ENOENT", "ENOTDIR")) return [];
-    throw error;
-  }
+  return (await listIfThere(disk, `${directory}/index`)).sort();
 }
 
-/** The segments that can have an index. The last one is still written to, and has none. */
+/** Returns the segments that can have an index. The last one is still being written, and has none. */
 function sealedOf(segments: readonly ChainedSegment[]): SealedSegment[] {
   return segments.slice(0, -1).flatMap(({ number, header, end }) => {
     if (header === undefined || end === undefined) return [];
@@ -70,7 +65,7 @@ function sealedOf(segments: readonly ChainedSegment[]): SealedSegment[] {
   });
 }
 
-/** Reads every block of the index; says what is wrong with it. */
+/** Reads every block of the index. Returns a description of its first fault, or undefined. */
 async function faultOf({ disk }: LogFiles, path: string, coverage: Coverage): Promise<string | undefined> {
   const name = path.slice(path.lastIndexOf("/") + 1, -".idx".length);
   try {
@@ -88,9 +83,9 @@ async function faultOf({ disk }: LogFiles, path: string, coverage: Coverage): Pr
     }
     return undefined;
   } catch (error) {
-    // Another process may have merged and removed it.
+    // Another process may have merged and removed the file.
     if (!(await disk.canOpen(path))) return undefined;
-    if (isHoldfastError(error) || !(error instanceof Error)) throw error;
+    if (isHoldfastError(error) || !isErrorLike(error)) throw error;
     return error.message.replace(/^The index \S+ cannot be used: /, "").replace(/\.$/, "");
   }
 }

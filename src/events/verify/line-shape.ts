@@ -1,5 +1,5 @@
-// The shape of a line. A checksum proves that a line is what a writer wrote; this file checks that
-// it is well-formed.
+// Checks that a line is well-formed. Its checksum only proves that it is what a writer wrote.
+import { messageOf } from "../../errors.ts";
 import { isUtf8 } from "node:buffer";
 import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
 import { lineBytesMax, type Line, type Retag, type StoredCondition } from "../log/format/line.ts";
@@ -7,18 +7,18 @@ import type { EventBody, EventHead } from "../model/stored-event.ts";
 
 const payloadMark = ',"payload":[';
 
-/** TypeError or SyntaxError with what is wrong. `line` is whole and ends in a newline. */
+/** Throws a TypeError or SyntaxError that names the fault. `line` is whole and ends in a newline. */
 export function decodeStrictly(line: Uint8Array): Line {
   const bytes = Buffer.from(line.buffer, line.byteOffset, line.length);
   if (bytes.length > lineBytesMax) throw new TypeError(`it has ${bytes.length} bytes; the limit is ${lineBytesMax}`);
   if (!isUtf8(bytes)) throw new TypeError("it is not UTF-8");
-  // Cut where an index cuts it. If both parts are JSON, the whole is, and a reader of the first
-  // part alone reads the same.
+  // Cut where an index cuts the line. If both parts are JSON, the whole is, and a reader of the first part alone gets
+  // the same values.
   const cut = bytes.indexOf(payloadMark);
   if (cut < 0) throw new TypeError("it has no payload");
   const head = objectOf(parse(`${bytes.toString("utf8", 0, cut)}}`));
   const rest = objectOf(parse(`{${bytes.toString("utf8", cut + 1)}`));
-  if (Object.keys(rest).join() !== "payload,crc") throw new TypeError("it has more than a checksum behind its payload");
+  if (Object.keys(rest).join() !== "payload,crc") throw new TypeError("it has more than a checksum after its payload");
   const events = said("events", () => listOf(head.events, eventHeadOf));
   const payload = said("payload", () => listOf(rest.payload, eventBodyOf));
   if (events.length !== payload.length)
@@ -48,7 +48,7 @@ function said<T>(field: string, decode: () => T): T {
   try {
     return decode();
   } catch (error) {
-    throw new TypeError(`its "${field}" is ${error instanceof Error ? error.message : String(error)}`, {
+    throw new TypeError(`its "${field}" is ${messageOf(error)}`, {
       cause: error,
     });
   }
@@ -58,7 +58,7 @@ function eventHeadOf(value: unknown): EventHead {
   const { type, tags, id, given } = objectOf(value);
   const head = { type: nameOf(type), tags: listOf(tags, nameOf), id: nameOf(id) };
   if (given === undefined) return head;
-  if (given !== true) throw new TypeError("malformed: given is true, or absent");
+  if (given !== true) throw new TypeError("malformed: given must be true, or absent");
   return { ...head, given };
 }
 
@@ -88,7 +88,7 @@ function retagOf(value: unknown): Retag {
 }
 
 function nameOf(value: unknown): string {
-  if (textOf(value) === "") throw new TypeError("an empty text");
+  if (textOf(value) === "") throw new TypeError("an empty string");
   return value as string;
 }
 

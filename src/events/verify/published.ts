@@ -1,4 +1,4 @@
-// How far a log is published, as its files say, and the segments up to there in their order.
+// Determines from the files how far a log is published, and lists the segments up to there in order.
 import { slotNumberMax } from "../../format/name.ts";
 import { findIfThere } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
@@ -13,40 +13,40 @@ import { decodeTip, type Tip } from "../log/format/tip.ts";
 import { standsIn } from "../log/read/scan.ts";
 import type { Findings } from "../../part/findings.ts";
 
-/** The remedy where there is no backup. */
+/** The remedy if there is no backup. */
 export const repairable: string =
-  "Without a backup, `holdfast events verify DIR --repair` keeps all that is whole, and moves the rest aside.";
+  "Without a backup, `holdfast events verify DIR --repair` keeps what is intact, and moves the rest aside.";
 
 export const restore: string = `Restore the file from a backup. ${repairable}`;
 
 export interface Published {
-  /** The segment in which the log ends; 0 when it has none. */
+  /** The segment in which the log ends; 0 if it has none. */
   readonly segment: number;
-  /** Undefined when no file says so, as after a restart: then all valid lines count. */
+  /** Undefined if no file states it, for example after a restart. Then all valid lines count. */
   readonly tip?: Tip | undefined;
-  /** Published at some time before a restart. Lines behind it may count, too. */
+  /** The tip that was published at some time before a restart. Lines after it may count too. */
   readonly floor?: Tip | undefined;
   /**
-   * No file says how far the log goes, or ever said: then a line that does not fit is damage, and
-   * not the end.
+   * True if no file states how far the log goes, and none ever did. Then an invalid line is damage, not the end of
+   * the log.
    */
   readonly isUnsaid?: boolean;
-  /** In mode share, if the chain of tenures can be read. */
+  /** Set in mode share if the chain of tenures can be read. */
   readonly tenures?: Tenures | undefined;
 }
 
-export async function findPublished(place: LogFiles, mode: LogMode, findings: Findings): Promise<Published> {
-  const published = mode === "local" ? await findLocal(place, findings) : await findShared(place, findings);
+export async function findPublished(files: LogFiles, mode: LogMode, findings: Findings): Promise<Published> {
+  const published = mode === "local" ? await findLocal(files, findings) : await findShared(files, findings);
   if (published.segment <= slotNumberMax) return published;
   findings.damage(
-    { path: place.directory },
-    `The log says that it ends in segment ${published.segment}, a number that is too high.`,
+    { path: files.directory },
+    `The log claims to end in segment ${published.segment}, a number that is too high.`,
   );
-  return { segment: (await segmentsThere(place)).at(-1) ?? 0 };
+  return { segment: (await segmentsThere(files)).at(-1) ?? 0 };
 }
 
-async function findLocal(place: LogFiles, findings: Findings): Promise<Published> {
-  const { disk, directory, bootId } = place;
+async function findLocal(files: LogFiles, findings: Findings): Promise<Published> {
+  const { disk, directory, bootId } = files;
   const path = `${directory}/head`;
   const file = new HeadFile(disk, path);
   const before = findings.problems.length;
@@ -56,15 +56,15 @@ async function findLocal(place: LogFiles, findings: Findings): Promise<Published
   } finally {
     await file.close();
   }
-  // Lines that were not synced are gone where the file system went away and came back in this boot.
-  // The head may have stayed: then it tells nothing.
-  if (head?.boot === bootId && isKnownBoot(bootId) && (head.isSynced || (await isThere(place, head.tip))))
+  // If the file system was remounted in this boot, lines that were not synced are lost. If the head survived, it
+  // proves nothing.
+  if (head?.boot === bootId && isKnownBoot(bootId) && (head.isSynced || (await isThere(files, head.tip))))
     return { segment: head.tip.segment, tip: head.tip };
-  // A head of a newer format was reported, and is not torn.
+  // If the head has a newer format, that was reported, and it is not torn.
   if (head === undefined && findings.problems.length === before) await reportTorn(disk, path, findings);
-  const segment = (await segmentsThere(place)).at(-1) ?? 0;
-  if (segment === 0) await reportLost(place, findings);
-  // A power cut may tear the head, and never removes it.
+  const segment = (await segmentsThere(files)).at(-1) ?? 0;
+  if (segment === 0) await reportLost(files, findings);
+  // A power cut may tear the head but cannot remove it.
   const isUnsaid = head === undefined && !(await disk.canOpen(path));
   return head === undefined ? { segment, isUnsaid } : { segment, floor: head.isSynced ? head.tip : undefined };
 }
@@ -80,33 +80,33 @@ async function isThere({ disk, directory }: LogFiles, tip: Tip): Promise<boolean
   }
 }
 
-/** An empty head is one that was just made. */
+/** An empty head belongs to a log that was just created. */
 async function reportTorn(disk: Disk, path: string, findings: Findings): Promise<void> {
   const size = (await disk.findStat(path))?.size ?? 0;
   if (size === 0) return;
   const what = "The head is torn or altered. All valid lines count, as after a power cut.";
-  findings.leftover({ path }, what, "Nothing to do: the next append writes it anew.");
+  findings.leftover({ path }, what, "Nothing to do: the next append writes it again.");
 }
 
 async function reportLost({ disk, directory }: LogFiles, findings: Findings): Promise<void> {
   const index = await findOrphanedIndex(disk, directory);
   if (index === undefined) return;
-  const what = `There are no segments, but ${index} was made from some: they are gone, and so is the head.`;
+  const what = `There are no segments, but ${index} was built from some: they are gone, and so is the head.`;
   findings.damage({ path: `${directory}/segments` }, what, "Restore both from a backup before you append anything.");
 }
 
-async function findShared(place: LogFiles, findings: Findings): Promise<Published> {
-  const path = `${place.directory}/tenures`;
-  const segments = await segmentsThere(place);
-  // Before it is opened: opening would make an empty chain, and by that chain the log is empty.
-  if (!(await hasEpochs(place.disk, place.directory))) {
-    const what = "The chain of tenures is missing, so nothing says which lines count.";
+async function findShared(files: LogFiles, findings: Findings): Promise<Published> {
+  const path = `${files.directory}/tenures`;
+  const segments = await segmentsThere(files);
+  // Check before opening: that would create an empty chain, which would make the log appear empty.
+  if (!(await hasEpochs(files.disk, files.directory))) {
+    const what = "The chain of tenures is missing, so nothing records which lines count.";
     const remedy = `Restore it from a backup of the same moment as the segments. ${repairable}`;
     if (segments.length > 0) findings.damage({ path }, what, remedy);
     return { segment: segments.at(-1) ?? 0, isUnsaid: true };
   }
   const tenures = await findings.attempt({ path }, "The chain of tenures", async () => {
-    const chain = await TenureChain.open(place);
+    const chain = await TenureChain.open(files);
     return await chain.state();
   });
   if (tenures === undefined) return { segment: segments.at(-1) ?? 0, isUnsaid: true };
@@ -118,48 +118,47 @@ export async function segmentsThere({ disk, directory }: LogFiles): Promise<numb
   return await segmentsIn(disk, directory);
 }
 
-/** A segment of the log, as the headers link them. */
+/** A segment of the log, as the headers link it to others. */
 export interface ChainedSegment {
   readonly number: number;
   readonly path: string;
-  /** Undefined when it cannot be read, which was reported. */
+  /** Undefined if it cannot be read. That was reported. */
   readonly header: OpenedHeader | undefined;
-  /** The end of this segment, as the next header or the log says. Undefined: nothing says so. */
+  /** The end of this segment according to the next header or the log. Undefined: nothing states it. */
   readonly end: Tip | undefined;
-  /** Without `end`: a line that does not fit is damage before this byte, and the end behind it. */
+  /** If `end` is unknown: an invalid line before this byte is damage, and one after it is the end. */
   readonly floorBytes: number;
 }
 
-/** In the order of the log: from the last segment back to the first, as the headers lead. */
+/** Returns the segments in the order of the log, found by following the headers from the last to the first. */
 export async function findSegments(
-  place: LogFiles,
+  files: LogFiles,
   { segment, tip, floor, isUnsaid = false }: Published,
   findings: Findings,
 ): Promise<ChainedSegment[]> {
-  const there = await segmentsThere(place);
+  const there = await segmentsThere(files);
   const chain: ChainedSegment[] = [];
   let number = segment;
   let end = tip;
   while (number > 0) {
-    const header = await findHeader(place, number, findings);
+    const header = await findHeader(files, number, findings);
     const isFloor = floor?.segment === number;
     const floorBytes = isUnsaid ? Infinity : isFloor ? floor.length : 0;
-    chain.push({ number, path: segmentPath(place.directory, number), header, end, floorBytes });
+    chain.push({ number, path: segmentPath(files.directory, number), header, end, floorBytes });
     end = header?.after;
-    // Without a header the segment before this one is not known. Most likely it is the next lower
-    // number.
+    // Without a header the previous segment is unknown: assume the next lower number.
     number = header?.after.segment ?? there.findLast((each) => each < number) ?? 0;
   }
   return chain.reverse();
 }
 
-async function findHeader(place: LogFiles, number: number, findings: Findings): Promise<OpenedHeader | undefined> {
-  const path = segmentPath(place.directory, number);
+async function findHeader(files: LogFiles, number: number, findings: Findings): Promise<OpenedHeader | undefined> {
+  const path = segmentPath(files.directory, number);
   const spot = { path, line: 1, byte: 0 };
   const header = await findings.attempt(spot, "The header of this segment", () =>
-    readHeader(place.disk, place.directory, number),
+    readHeader(files.disk, files.directory, number),
   );
   if (header === undefined || header.after.segment < number) return header;
-  findings.damage(spot, `The header says that this segment follows segment ${header.after.segment}.`);
+  findings.damage(spot, `The header claims that this segment follows segment ${header.after.segment}.`);
   return undefined;
 }

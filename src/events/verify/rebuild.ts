@@ -2,22 +2,26 @@
 import type { Cancel } from "../../common.ts";
 import type { IndexedLine, SealedSegment } from "../index/keys/indexed-line.ts";
 import { SealedIndexes } from "../index/sealed-indexes.ts";
+import { scanSealed } from "../log/read/line-keys.ts";
 import type { OpenedLog } from "../open/opened-log.ts";
 import { moveAside } from "../../part/aside.ts";
 
+/** Options of `rebuildEventIndexes`. */
 export interface RebuildOptions extends Cancel {
-  /** Counted in segments. */
+  /** Called now and then with the number of segments done and the total. */
   onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
+/** The result of `rebuildEventIndexes`. */
 export interface Rebuilt {
-  /** Segments that have an index. The last one, which is still written to, has none. */
+  /** How many segments have an index. The last segment, which still grows, has none. */
   readonly segments: number;
+  /** How many events are indexed. */
   readonly events: number;
 }
 
 /**
- * The old ones go to `aside/`. Other processes may read and append: they use the index files that
+ * Moves the old index files to `aside/`. Other processes may read and append meanwhile: they use index files that
  * they have open, or the log itself.
  */
 export async function rebuildIndexes(log: OpenedLog, { signal, onProgress }: RebuildOptions): Promise<Rebuilt> {
@@ -30,7 +34,7 @@ export async function rebuildIndexes(log: OpenedLog, { signal, onProgress }: Reb
   let done = 0;
   async function* scan(segment: SealedSegment): AsyncGenerator<IndexedLine, void> {
     signal?.throwIfAborted();
-    yield* log.view.scanSealed(segment);
+    yield* scanSealed(place.disk, directory, segment);
     onProgress?.(Math.min(++done, segments.length), segments.length);
   }
   const indexes = new SealedIndexes({ staging, directory: `${directory}/index`, logId, scan });

@@ -1,6 +1,5 @@
-// Repairs a log under its gate. A missing record is made anew from the segments, foreign segments
-// are moved aside, and from the first damage on all whole lines are written again. Nothing is
-// deleted.
+// Repairs a log under its gate. It writes a missing record again from the segments, moves foreign segments aside, and
+// writes all whole lines after the first damage again. It deletes nothing.
 import { isHoldfastError } from "../../errors.ts";
 import type { LogMode } from "../model/event-store.ts";
 import { copyOf } from "../log/format/segment.ts";
@@ -18,51 +17,49 @@ import { Rewriter } from "./rewriter.ts";
 import { startOf, checkSegment, type CheckContext, type CheckState } from "./segment-check.ts";
 
 export interface Repaired {
-  /** How many events are lost. */
+  /** Number of lost events. */
   readonly lost: number;
   readonly position: number;
 }
 
-/** Undefined when the id of the log cannot be found out. LOCK_LOST. */
+/** Returns undefined if the id of the log cannot be determined. Throws LOCK_LOST. */
 export async function repairLog(found: LogFiles, mode: LogMode, signal?: AbortSignal): Promise<Repaired | undefined> {
-  const place = await identify(found, mode);
-  if (place === undefined) return undefined;
-  const published = await findPublished(place, mode, new Findings());
-  const end = await findEnd(place, published);
-  const segments = await findSegments(place, end, new Findings());
-  for (const number of await segmentsThere(place))
+  const files = await identify(found, mode);
+  if (files === undefined) return undefined;
+  const published = await findPublished(files, mode, new Findings());
+  const end = await findEnd(files, published);
+  const segments = await findSegments(files, end, new Findings());
+  for (const number of await segmentsThere(files))
     if (isForeign(number, published) && !segments.some((segment) => segment.number === number))
-      await moveAside(place, segmentPath(place.directory, number));
-  const publisher = await openPublisher(place, mode, published);
+      await moveAside(files, segmentPath(files.directory, number));
+  const publisher = await openPublisher(files, mode, published);
   try {
-    return await rewrite({ place, published, end, segments, signal, publisher });
+    return await rewrite({ files, published, end, segments, signal, publisher });
   } finally {
     await publisher.close();
   }
 }
 
-/**
- * Makes the record of the log anew if it is missing or damaged and all segments name the same log.
- */
-async function identify(place: LogFiles, mode: LogMode): Promise<LogFiles | undefined> {
-  const { ground, directory, staging } = place;
-  const known = await new Findings().attempt({ path: directory }, "", () => findLog(place.disk, directory));
-  const headers = await headersOf(place);
+/** Writes the record of the log again if it is missing or damaged and all segments name the same log. */
+async function identify(files: LogFiles, mode: LogMode): Promise<LogFiles | undefined> {
+  const { ground, directory, staging } = files;
+  const known = await new Findings().attempt({ path: directory }, "", () => findLog(files.disk, directory));
+  const headers = await headersOf(files);
   const [id, ...others] = new Set(known === undefined ? headers.map(({ log }) => log) : [known.id]);
   if (id === undefined || others.length > 0) return undefined;
   if (known === undefined) {
-    // It may exist and be unreadable.
-    await moveAside(place, `${directory}/log.json`);
-    await decideLog(staging, directory, { id, mode, ...recordedGround(directory, place.ground) });
+    // The file may exist but be unreadable.
+    await moveAside(files, `${directory}/log.json`);
+    await decideLog(staging, directory, { id, mode, ...recordedGround(directory, files.ground) });
   }
-  const { isSynced, segmentBytesMax } = place;
+  const { isSynced, segmentBytesMax } = files;
   return new LogFiles(ground, directory, id, { isSynced, segmentBytesMax });
 }
 
-async function headersOf(place: LogFiles): Promise<OpenedHeader[]> {
+async function headersOf(files: LogFiles): Promise<OpenedHeader[]> {
   const headers: OpenedHeader[] = [];
-  for (const number of await segmentsThere(place)) {
-    const header = await findHeader(place, number);
+  for (const number of await segmentsThere(files)) {
+    const header = await findHeader(files, number);
     if (header !== undefined) headers.push(header);
   }
   return headers;
@@ -78,43 +75,43 @@ async function findHeader({ disk, directory }: LogFiles, number: number): Promis
 }
 
 /**
- * Where the log ends if all whole lines count. That may be in a later segment, if the head or the
- * tenures were replaced by older ones; or behind the tip, if no writer was at work that could have
- * written lines that do not count.
+ * Returns where the log ends if all whole lines count. That may be in a later segment, if the head or the tenures
+ * were restored from an older state. It may also be after the tip, if no active writer can have written those lines
+ * without publishing them.
  */
-async function findEnd(place: LogFiles, published: Published): Promise<Published> {
+async function findEnd(files: LogFiles, published: Published): Promise<Published> {
   const { tip, floor, tenures } = published;
   const base = tip ?? floor ?? emptyTip;
-  for (const number of (await segmentsThere(place)).reverse()) {
+  for (const number of (await segmentsThere(files)).reverse()) {
     if (!isForeign(number, published)) break;
-    const header = await findHeader(place, number);
+    const header = await findHeader(files, number);
     const isLater = header !== undefined && header.after.segment < number && header.after.position >= base.position;
-    if (isLater && header.log === place.logId) return { ...published, segment: number, tip: undefined, floor: base };
+    if (isLater && header.log === files.logId) return { ...published, segment: number, tip: undefined, floor: base };
   }
   return tenures !== undefined && tenures.writer === undefined
     ? { ...published, tip: undefined, floor: tip }
     : published;
 }
 
-/** Whether neither the head nor the tenures know of this segment. */
+/** True if neither the head nor the chain of tenures knows this segment. */
 function isForeign(number: number, { tip, floor, tenures }: Published): boolean {
   return number > (tenures?.segments ?? (tip ?? floor ?? emptyTip).segment);
 }
 
 async function openPublisher(
-  place: LogFiles,
+  files: LogFiles,
   mode: LogMode,
   { tenures }: Published,
 ): Promise<LocalPublisher | SharePublisher> {
-  if (mode === "local") return new LocalPublisher(place);
-  const segments = (await segmentsThere(place)).at(-1) ?? 0;
-  // It may exist and be unreadable.
-  if (tenures === undefined) await moveAside(place, `${place.directory}/tenures`);
-  return await SharePublisher.openAsItIs(place, { initial: { tip: storedTip(emptyTip), segments, by: "" } });
+  if (mode === "local") return new LocalPublisher(files);
+  const segments = (await segmentsThere(files)).at(-1) ?? 0;
+  // The chain may exist but be unreadable.
+  if (tenures === undefined) await moveAside(files, `${files.directory}/tenures`);
+  return await SharePublisher.openAsItIs(files, { initial: { tip: storedTip(emptyTip), segments, by: "" } });
 }
 
 interface Rewrite {
-  readonly place: LogFiles;
+  readonly files: LogFiles;
   readonly published: Published;
   readonly end: Published;
   readonly segments: readonly ChainedSegment[];
@@ -122,23 +119,23 @@ interface Rewrite {
   readonly signal: AbortSignal | undefined;
 }
 
-async function rewrite({ place, published, end, segments, publisher, signal }: Rewrite): Promise<Repaired> {
-  const least = Math.max((await segmentsThere(place)).at(-1) ?? 0, published.segment) + 1;
+async function rewrite({ files, published, end, segments, publisher, signal }: Rewrite): Promise<Repaired> {
+  const least = Math.max((await segmentsThere(files)).at(-1) ?? 0, published.segment) + 1;
   const rewriting = publisher.rewriting();
   let rewriter: Rewriter | undefined;
-  const begin = (after: Tip): Rewriter => (rewriter ??= new Rewriter(place, rewriting, after, least));
+  const begin = (after: Tip): Rewriter => (rewriter ??= new Rewriter(files, rewriting, after, least));
   const context: CheckContext = {
-    place,
-    logId: place.logId,
+    files,
+    logId: files.logId,
     findings: new Findings(),
     signal,
     onBytes: () => undefined,
     onRest: (bytes, line, good) => begin(good).add(copyOf(bytes), line.first),
   };
-  let state: CheckState = startOf(place.directory);
+  let state: CheckState = startOf(files.directory);
   for (const segment of segments) state = await checkSegment(context, segment, state);
   const { good, isGood, position } = state;
-  // Damage of unknown extent was one event at least.
+  // If the extent of the damage is unknown, at least one event was lost.
   const known = Math.max(published.tip?.position ?? 0, published.floor?.position ?? 0, position ?? good.position + 1);
   if (!isGood || known > good.position) {
     await begin(good.tip).fillUpTo(known);

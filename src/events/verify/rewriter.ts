@@ -1,30 +1,30 @@
-// Writes a damaged log anew from the damage on. Whole events keep their positions; events of a type
-// of its own stand for the lost ones.
+// Rewrites a damaged log from the damage on. Whole events keep their positions; events of a special
+// type replace the lost ones.
 import { makeUuid } from "../../format/uuid.ts";
 import { encodeSegment, type CopiedLine } from "../log/format/segment.ts";
 import { encodeContent } from "../log/format/line.ts";
 import type { LogFiles } from "../log/log-files.ts";
-import type { Rewriting } from "../log/publish/publisher.ts";
+import type { LogRewrite } from "../log/publish/publisher.ts";
 import { publishSegment } from "../log/format/segment.ts";
 import type { Tip } from "../log/format/tip.ts";
 
-/** The type of the events that stand for lost ones. */
+/** The type of the events that replace lost ones. */
 export const lostType = "holdfast:lost";
 const lostInLineMax = 1000;
 
 export class Rewriter {
   readonly #place: LogFiles;
-  readonly #rewriting: Rewriting;
+  readonly #rewriting: LogRewrite;
   /** The lowest free segment number. */
   readonly #least: number;
-  /** The end of the last segment that was written; at first, where the log was last good. */
+  /** The end of the last segment written; at first, the end of the undamaged part. */
   #tip: Tip;
   #lines: CopiedLine[] = [];
   #bytes = 0;
   #position: number;
   lost = 0;
 
-  constructor(place: LogFiles, rewriting: Rewriting, after: Tip, least: number) {
+  constructor(place: LogFiles, rewriting: LogRewrite, after: Tip, least: number) {
     this.#place = place;
     this.#rewriting = rewriting;
     this.#tip = after;
@@ -32,7 +32,7 @@ export class Rewriter {
     this.#least = least;
   }
 
-  /** Adds a whole line at the position that it had. A line that comes twice is skipped. */
+  /** Adds a whole line at its original position. Skips a line that occurs twice. */
   async add(line: CopiedLine, first: number): Promise<void> {
     if (first <= this.#position) return;
     await this.fillUpTo(first - 1);
@@ -40,8 +40,8 @@ export class Rewriter {
   }
 
   /**
-   * Adds lost events. Positions are neither given twice nor left out: readers and checkpoints rely
-   * on them.
+   * Fills the gap up to `position` with events that mark lost ones. Every position gets exactly one event: readers
+   * and checkpoints rely on that.
    */
   async fillUpTo(position: number): Promise<void> {
     while (this.#position < position) {

@@ -1,19 +1,19 @@
-// Checks one segment: its header against the end of the segment before, then each line, up to where
-// it is published.
+// Checks one segment: its header against the end of the previous segment, then each line up to its published end.
+import { messageOf } from "../../errors.ts";
 import type { DiskFile } from "../../ports/disk.ts";
 import { findLineCrc, lineTailBytes, storedCrcOf, type Line } from "../log/format/line.ts";
 import type { LogFiles } from "../log/log-files.ts";
 import { emptyTip, hexOf, type Tip } from "../log/format/tip.ts";
-import type { Findings, Spot } from "../../part/findings.ts";
+import type { Findings, ProblemLocation } from "../../part/findings.ts";
 import type { History } from "./history.ts";
 import { decodeStrictly } from "./line-shape.ts";
-import { isRoom } from "../log/publish/preallocation.ts";
+import { isRoom } from "../log/read/scan.ts";
 import { piecesOf, type Piece } from "./untrusted-lines.ts";
 import type { ChainedSegment } from "./published.ts";
 
 /**
- * Where the check of a log stands: a tip. Damage makes parts of it unknown, until the next line or
- * header gives them.
+ * The point that the check has reached, as a tip. Damage makes parts of it unknown, until the next line or header
+ * restores them.
  */
 export interface CheckState {
   readonly segment: number;
@@ -21,10 +21,10 @@ export interface CheckState {
   readonly position: number | undefined;
   readonly crc: number | undefined;
   readonly retagged: number | undefined;
-  /** How many events were checked. */
+  /** Number of events checked. */
   readonly events: number;
-  /** The end of the part before the first damage. */
-  readonly good: Spot & { readonly position: number; readonly tip: Tip };
+  /** The end of the log before the first damage. */
+  readonly good: ProblemLocation & { readonly position: number; readonly tip: Tip };
   readonly isGood: boolean;
 }
 
@@ -35,7 +35,7 @@ export function startOf(directory: string): CheckState {
 
 const fields = ["segment", "length", "position", "crc", "retagged"] as const;
 
-/** Expected against actual, in words; undefined when all known parts are equal. */
+/** Describes how `said` differs from the known parts of the state. Returns undefined if it does not. */
 export function differenceOf(state: CheckState, said: Tip): string | undefined {
   const different = fields.filter((field) => state[field] !== undefined && state[field] !== said[field]);
   if (different.length === 0) return undefined;
@@ -45,33 +45,33 @@ export function differenceOf(state: CheckState, said: Tip): string | undefined {
 }
 
 export interface CheckContext {
-  readonly place: LogFiles;
+  readonly files: LogFiles;
   readonly logId: string;
   readonly findings: Findings;
-  /** Given if every line is to be judged again. */
+  /** Set if every line is to be judged again. */
   readonly history?: History;
   readonly signal: AbortSignal | undefined;
-  /** Called with the length of each piece that was read. */
+  /** Called with the length of each piece read. */
   readonly onBytes: (count: number) => void;
   /** Called with each line before the first damage. */
   readonly onGood?: (bytes: Uint8Array, line: Line) => void | Promise<void>;
-  /** Called with each whole line behind the first damage. `good`: where the log was last good. */
+  /** Called with each whole line after the first damage. `good` is the tip before the damage. */
   readonly onRest?: (bytes: Uint8Array, line: Line, good: Tip) => void | Promise<void>;
 }
 
-/** The state behind `segment`. */
+/** Returns the state at the end of `segment`. */
 export async function checkSegment(
   context: CheckContext,
   segment: ChainedSegment,
   before: CheckState,
 ): Promise<CheckState> {
-  const { findings, place } = context;
+  const { findings, files } = context;
   const { path } = segment;
   const walk = new SegmentWalk(context, segment, begin(context, segment, before));
   // A missing segment was reported when its header was read.
-  if (segment.header === undefined && !(await place.disk.canOpen(path).catch(() => false))) return walk.lost;
+  if (segment.header === undefined && !(await files.disk.canOpen(path).catch(() => false))) return walk.lost;
   const isRead = await findings.attempt({ path }, "This segment", async () => {
-    const file = await place.disk.open(path, "read");
+    const file = await files.disk.open(path, "read");
     try {
       await walk.through(file);
     } finally {
@@ -82,13 +82,13 @@ export async function checkSegment(
   return isRead === true ? walk.state : walk.lost;
 }
 
-/** The state behind the header. */
+/** Returns the state after the header. */
 function begin(
   { findings, logId }: CheckContext,
   { number, path, header }: ChainedSegment,
   before: CheckState,
 ): CheckState {
-  const spot = { path, line: 1, byte: 0 };
+  const location = { path, line: 1, byte: 0 };
   if (header === undefined)
     return {
       ...before,
@@ -102,13 +102,13 @@ function begin(
   const { after, bytes, crc } = header;
   if (header.log !== logId)
     findings.damage(
-      spot,
+      location,
       `This segment belongs to another log, ${header.log}.`,
       "Restore the segment of this log from a backup.",
     );
   const difference = differenceOf(before, after);
   if (difference !== undefined)
-    findings.damage(spot, `The header says that the segment before it ends with ${difference}.`);
+    findings.damage(location, `The header claims that the previous segment ends with ${difference}.`);
   const isGood = before.isGood && difference === undefined;
   const tip = { ...after, segment: number, length: bytes, crc };
   const good = isGood ? { path, line: 1, byte: bytes, position: after.position, tip } : before.good;
@@ -119,7 +119,7 @@ class SegmentWalk {
   readonly #context: CheckContext;
   readonly #segment: ChainedSegment;
   #state: CheckState;
-  /** The number of the line that was read last; the header is 1. */
+  /** The number of the last line read; the header is line 1. */
   #line = 1;
 
   constructor(context: CheckContext, segment: ChainedSegment, state: CheckState) {
@@ -132,7 +132,7 @@ class SegmentWalk {
     return this.#state;
   }
 
-  /** The state when the end of the segment is unknown. */
+  /** The state to continue with if the end of the segment is unknown. */
   get lost(): CheckState {
     const unknown = { length: undefined, position: undefined, crc: undefined, retagged: undefined };
     return { ...this.#state, ...unknown, isGood: false };
@@ -147,7 +147,7 @@ class SegmentWalk {
       signal?.throwIfAborted();
       for (const piece of pieces) {
         onBytes(piece.bytes.length);
-        // The first piece stands in the place of the header, and was reported.
+        // The first piece stands where the header should be. That was reported.
         if (isHeader) this.#state = { ...this.#state, length: piece.offset + piece.bytes.length };
         else if (!(await this.#take(piece))) return;
         isHeader = false;
@@ -159,60 +159,60 @@ class SegmentWalk {
     this.#state = this.lost;
   }
 
-  /** False when the log ends before this piece. */
+  /** Returns false if the log ends before this piece. */
   async #take(piece: Piece): Promise<boolean> {
     const { findings } = this.#context;
     const { path, end, floorBytes } = this.#segment;
     const { offset, bytes, isWhole } = piece;
     const { crc: seed, isGood } = this.#state;
     this.#line++;
-    const spot = { path, line: this.#line, byte: offset };
+    const location = { path, line: this.#line, byte: offset };
     const stored = isWhole ? findStoredCrc(bytes) : undefined;
     const isValid = stored !== undefined && (seed === undefined || findLineCrc(bytes, seed) === stored);
-    // If nothing says how far the log goes, it goes as far as it is valid. A killed writer may
-    // leave half a line behind that.
+    // If nothing states how far the log goes, it ends with the last valid line. A killed writer may have left half a
+    // line after that.
     const mayBeEnd = isRoom(bytes) || (isGood && (offset >= floorBytes || (floorBytes === Infinity && !isWhole)));
     if (!isValid && end === undefined && mayBeEnd) return false;
     const what = isWhole
-      ? "The checksum does not fit: this line is not what was written here."
-      : "This line does not end.";
-    if (!isValid) findings.damage(spot, what);
-    const line = isValid ? this.#decode(piece, spot) : undefined;
+      ? "The checksum does not match: this line is not what was written here."
+      : "This line is incomplete.";
+    if (!isValid) findings.damage(location, what);
+    const line = isValid ? this.#decode(piece, location) : undefined;
     if (line === undefined) this.#lose(offset + bytes.length, stored);
-    else await this.#follow(piece, line, spot);
+    else await this.#follow(piece, line, location);
     return true;
   }
 
-  #decode({ bytes }: Piece, spot: Spot): Line | undefined {
+  #decode({ bytes }: Piece, location: ProblemLocation): Line | undefined {
     try {
       return decodeStrictly(bytes);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      this.#context.findings.damage(spot, `This line is malformed, although its checksum fits: ${why}.`);
+      const why = messageOf(error);
+      this.#context.findings.damage(location, `This line is malformed, although its checksum matches: ${why}.`);
       return undefined;
     }
   }
 
-  async #follow({ offset, bytes }: Piece, line: Line, spot: Spot): Promise<void> {
+  async #follow({ offset, bytes }: Piece, line: Line, location: ProblemLocation): Promise<void> {
     const { findings, history } = this.#context;
     const { number } = this.#segment;
     const { position: before, retagged, events } = this.#state;
     const isNext = before === undefined || line.first === before + 1;
-    if (!isNext) findings.damage(spot, `This line begins with position ${line.first}; ${before + 1} is next.`);
-    const place = { segment: number, offset, bytes: bytes.length, first: line.first };
-    const objections = (await history?.add(place, line)) ?? [];
-    for (const { severity, what, remedy } of objections) findings[severity](spot, what, remedy);
+    if (!isNext) findings.damage(location, `This line begins with position ${line.first}, not ${before + 1}.`);
+    const files = { segment: number, offset, bytes: bytes.length, first: line.first };
+    const objections = (await history?.add(files, line)) ?? [];
+    for (const { severity, what, remedy } of objections) findings[severity](location, what, remedy);
     const isGood = this.#state.isGood && isNext;
     const length = offset + bytes.length;
     const position = line.first + line.events.length - 1;
     const end = { length, position, crc: findStoredCrc(bytes), retagged: line.retag === undefined ? retagged : number };
-    // While all is good, all parts are known.
+    // Before any damage, all parts of the state are known.
     const tip = { segment: number, ...end } as Tip;
     this.#state = {
       segment: number,
       ...end,
       events: events + line.events.length,
-      good: isGood ? { ...spot, byte: length, position, tip } : this.#state.good,
+      good: isGood ? { ...location, byte: length, position, tip } : this.#state.good,
       isGood,
     };
     if (isGood) await this.#context.onGood?.(bytes, line);
@@ -220,7 +220,7 @@ class SegmentWalk {
   }
 
   #lose(length: number, crc: number | undefined): void {
-    // The checksum at its end, if readable, is the seed of the next line.
+    // If its checksum is readable, it seeds the check of the next line.
     this.#state = { ...this.#state, length, crc, position: undefined, retagged: undefined, isGood: false };
   }
 }

@@ -1,4 +1,4 @@
-// A log that is not opened, because it may be too damaged for that.
+// A log that is examined without opening it, because it may be too damaged for that.
 import type { Ports } from "../../ports/ports.ts";
 import type { LogMode } from "../model/event-store.ts";
 import { findLog, logPart, type LogRecord } from "../log/format/log-record.ts";
@@ -9,20 +9,20 @@ import { joinGround } from "../../part/part.ts";
 import { segmentsThere } from "./published.ts";
 
 export interface UnopenedLog {
-  /** With an empty id when no file tells it. */
-  readonly place: LogFiles;
+  /** Its id is empty if no file states it. */
+  readonly files: LogFiles;
   readonly mode: LogMode;
   close(): Promise<void>;
 }
 
 export async function findUnopened(ports: Ports, directory: string): Promise<UnopenedLog> {
-  // A record that cannot be read is reported by `verify`.
+  // `verify` reports a record that cannot be read.
   const record = await unlessDamaged(() => findLog(ports.disk, directory));
   const { ground, ownsGround } = await joinGround(logPart, { ports, directory }, { known: record, isReadable: true });
   try {
     const placed = (id: string): LogFiles => new LogFiles(ground, directory, id, { isSynced: true, ownsGround });
-    const place = placed(record?.id ?? (await findId(placed(""))) ?? "");
-    return { place, mode: await modeOf(place, record), close: () => ground.close() };
+    const files = placed(record?.id ?? (await findId(placed(""))) ?? "");
+    return { files, mode: await modeOf(files, record), close: () => ground.close() };
   } catch (error) {
     await ground.close();
     throw error;
@@ -33,10 +33,10 @@ export async function modeOf({ disk, directory }: LogFiles, record: LogRecord | 
   return record?.mode ?? ((await disk.canOpen(`${directory}/tenures`)) ? "share" : "local");
 }
 
-/** From the first segment whose header can be read. */
-async function findId(place: LogFiles): Promise<string | undefined> {
-  for (const number of await segmentsThere(place)) {
-    const header = await unlessDamaged(() => readHeader(place.disk, place.directory, number));
+/** Reads the log's id from the first segment with a readable header. */
+async function findId(files: LogFiles): Promise<string | undefined> {
+  for (const number of await segmentsThere(files)) {
+    const header = await unlessDamaged(() => readHeader(files.disk, files.directory, number));
     if (header !== undefined) return header.log;
   }
   return undefined;

@@ -1,5 +1,5 @@
-// Reads a file as lines without trusting it: a line may not end, may be too long, and the file may
-// be too short.
+// Reads the lines of a file without trusting them: a line may be incomplete or too long, and the file may be too
+// short.
 import type { DiskFile } from "../../ports/disk.ts";
 import { lineBytesMax } from "../log/format/line.ts";
 
@@ -11,13 +11,13 @@ export interface Piece {
   /** With its newline, if it has one. */
   readonly bytes: Uint8Array;
   /**
-   * False without a newline before the end, or if longer than any line: then `bytes` is its
+   * False if the line has no newline before the end, or is longer than any line may be. Then `bytes` is only its
    * beginning.
    */
   readonly isWhole: boolean;
 }
 
-/** In chunks. Ends before `to` when the file does. */
+/** Yields chunks of pieces. Ends before `to` if the file does. */
 export async function* piecesOf(file: DiskFile, from: number, to: number): AsyncGenerator<readonly Piece[], void> {
   let offset = from;
   let length = chunkBytes;

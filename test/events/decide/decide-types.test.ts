@@ -1,5 +1,13 @@
 import { describe, expectTypeOf, it } from "vitest";
-import { decide, model, modelsOf, openProjection, type EventStore, type NewEvent } from "../../../src/events/index.ts";
+import {
+  decide,
+  model,
+  modelsOf,
+  openProjection,
+  type EventSchemas,
+  type EventStore,
+  type NewEvent,
+} from "../../../src/events/index.ts";
 
 type Sold = NewEvent<"Sold", { sku: string; amount: number }>;
 type Stocked = NewEvent<"Stocked", { sku: string; places: string[] }>;
@@ -29,6 +37,27 @@ describe("the types of a model", () => {
         return n;
       },
     });
+  });
+
+  it("narrow an event that has several types", () => {
+    type Moved = NewEvent<"Sold" | "Returned", { pieces: number }>;
+    const moved = undefined as unknown as EventStore<Moved | Stocked>;
+    compiled(async () => {
+      for await (const event of moved.read({ types: ["Returned"] })) {
+        expectTypeOf(event.type).toEqualTypeOf<"Returned">();
+        expectTypeOf(event.data).toEqualTypeOf<{ pieces: number }>();
+      }
+      for await (const { data } of moved.read({ types: ["Returned", "Stocked"] }))
+        expectTypeOf(data).toEqualTypeOf<{ pieces: number } | Stocked["data"]>();
+    });
+    const schemas: EventSchemas<Moved> = {
+      Sold: {
+        version: 2,
+        upcast: (data) => ({ pieces: Number(data) }),
+        writes: { version: 1, downcast: ({ pieces }) => pieces },
+      },
+    };
+    expectTypeOf(schemas.Returned).toEqualTypeOf<EventSchemas<Moved>["Sold"]>();
   });
 
   it("give all events for a query by tags, for several items that name all types, and for all", () => {

@@ -82,17 +82,21 @@ describe("a failure", () => {
 
   it("shows the lines that differ between the expected and the appended events", async () => {
     const { message } = await failureOf(selling.thenEvents([sold("a", 1)]));
-    expect(message).toContain("The events that were appended are not the expected ones.");
+    expect(message).toContain("The appended events differ from the expected ones.");
     expect(message).toMatch(/^- .*amount: 1/m);
     expect(message).toMatch(/^\+ .*amount: 2/m);
     expect(message.split("\n").filter((line) => line.startsWith("-") && line.includes("Sold"))).toHaveLength(0);
   });
 
   it("is reported for an event too many, one too few, and another order", async () => {
-    expect((await failureOf(selling.thenEvents([]))).message).toContain("not the expected ones");
-    expect((await failureOf(selling.thenEvents([sold("a", 2), sold("a", 2)]))).message).toContain("not the expected");
+    expect((await failureOf(selling.thenEvents([]))).message).toContain("differ from the expected ones");
+    expect((await failureOf(selling.thenEvents([sold("a", 2), sold("a", 2)]))).message).toContain(
+      "differ from the expected",
+    );
     const twice = given<Shop>([]).when((store) => store.append([sold("a", 1), sold("a", 2)]));
-    expect((await failureOf(twice.thenEvents([sold("a", 2), sold("a", 1)]))).message).toContain("not the expected");
+    expect((await failureOf(twice.thenEvents([sold("a", 2), sold("a", 1)]))).message).toContain(
+      "differ from the expected",
+    );
   });
 
   it("is reported for other tags", async () => {
@@ -119,16 +123,16 @@ describe("a failure", () => {
       await store.append(sold("a", 1));
       throw new SoldOut("too late");
     });
-    expect((await failureOf(late.thenRefuses(SoldOut))).message).toContain("it had appended something before");
+    expect((await failureOf(late.thenRefuses(SoldOut))).message).toContain("had already appended something");
   });
 
   it("is reported for another result, and for an event when none was expected", async () => {
     expect((await failureOf(selling.thenResult(7))).message).toMatch(/- 7\n\+ 1/);
-    expect((await failureOf(selling.thenNothing())).message).toContain("Nothing was to be appended");
+    expect((await failureOf(selling.thenNothing())).message).toContain("Nothing should have been appended");
   });
 
   it("of an earlier check in a chain is not hidden by a later one", async () => {
-    expect((await failureOf(selling.thenEvents([]).thenResult(1))).message).toContain("not the expected ones");
+    expect((await failureOf(selling.thenEvents([]).thenResult(1))).message).toContain("differ from the expected ones");
   });
 
   it("carries both sides for the test runner", async () => {

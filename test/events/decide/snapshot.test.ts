@@ -7,14 +7,15 @@ import {
   type EventStore,
   type SubjectKeys,
 } from "../../../src/events/index.ts";
-import { accessOf, type LogAccess } from "../../../src/events/log/log-access.ts";
+import { accessOf } from "../../../src/events/log/log-access.ts";
+import type { StoreAccess } from "../../../src/events/store-access.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../../src/format/record.ts";
 import { makeScratch } from "../../sites/scratch.ts";
 import { shopModel, sold, stocked, type Shop } from "./shop.ts";
 
 interface Kept {
   readonly store: EventStore<Shop>;
-  readonly access: LogAccess;
+  readonly access: StoreAccess;
   /** Folds the stock of one article, and counts the events. */
   readonly stock: (options?: {
     version?: number;
@@ -33,7 +34,7 @@ async function openShop(): Promise<Kept> {
 }
 
 function shopOn(store: EventStore<Shop>): Kept {
-  const access = accessOf(store);
+  const access = accessOf(store) as StoreAccess;
   return {
     store,
     access,
@@ -59,7 +60,7 @@ function shopOn(store: EventStore<Shop>): Kept {
   };
 }
 
-const filesOf = async ({ ports, directory }: LogAccess): Promise<string[]> =>
+const filesOf = async ({ ports, directory }: StoreAccess): Promise<string[]> =>
   await ports.disk.list(`${directory}/snapshots/stock`).catch(() => []);
 
 const anyRecord: RecordKind<Record<string, unknown>> = {

@@ -10,6 +10,7 @@ import { workOn } from "../../../src/events/follow/log-work.ts";
 import { accessOf } from "../../../src/events/log/log-access.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
+import { until } from "../../waiting.ts";
 import { kinds, LogWorld, withDisk } from "./log-world.ts";
 import { SleepWhileStaging } from "./sleep-while-staging.ts";
 
@@ -40,6 +41,33 @@ describe.each(kinds)("on %s", (kind) => {
     await consumer.waitUntilProcessed(8);
     expect(seen).toEqual([2, 4, 6, 8]);
     expect(await consumer.position()).toBe(8);
+  });
+
+  test("all consumers are listed, with their lag, the process that runs each, and those that wait", async () => {
+    const world = await LogWorld.make(kind);
+    const [one, other] = [await world.open<Counted>(), await world.open<Counted>()];
+    expect(await one.consumers()).toEqual([]);
+    await append(one, 1, 3);
+    const mailer = one.consume("Mailer ü", "all", async () => undefined);
+    await mailer.waitUntilProcessed(3);
+    const standby = other.consume("Mailer ü", "all", async () => undefined);
+    const stopped = other.consume("counter", "all", async () => undefined);
+    await stopped.waitUntilProcessed(3);
+    await stopped.stop();
+    await append(one, 4, 5);
+    await mailer.waitUntilProcessed(5);
+    await until(async () => (await other.consumers())[0]?.waiting.length === 1);
+    const listed = await other.consumers();
+    expect(listed).toMatchObject([
+      { name: "Mailer ü", position: 5, lag: 0 },
+      { name: "counter", position: 3, lag: 2 },
+    ]);
+    expect(listed[0]?.holder).toMatchObject({ state: "alive" });
+    expect(listed[0]?.waiting[0]?.id).not.toBe(listed[0]?.holder?.id);
+    expect(Date.now() - (listed[0]?.since?.getTime() ?? 0)).toBeLessThan(60_000);
+    expect(listed[1]).toEqual({ name: "counter", position: 3, lag: 2, waiting: [] });
+    await Promise.all([mailer.stop(), standby.stop()]);
+    expect((await one.consumers())[0]).toEqual({ name: "Mailer ü", position: 5, lag: 0, waiting: [] });
   });
 
   test("a consumer goes on where it stopped, also in another process", async () => {
@@ -309,9 +337,8 @@ test("a removed ground does not stop consumers, although fences count from the s
   const store = await world.open<Counted>();
   await append(store, 1, 4);
   const { ground, directory } = accessOf(store);
-  const { bootId } = (await world.ports()).host;
-  const options = { ground: "that was removed", bootId, sequence: workOn(accessOf(store)).sequence };
-  const checkpoints = await Checkpoints.open(ground.staging, `${directory}/consumers/mailer`, options);
+  const options = { ground: "that was removed", sequence: workOn(accessOf(store)).sequence };
+  const checkpoints = await Checkpoints.open(ground, `${directory}/consumers/mailer`, options);
   await checkpoints.begin(0);
   // The removed ground had given out high fences.
   const leased = await checkpoints.take(10 ** 12);

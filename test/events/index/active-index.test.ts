@@ -66,12 +66,20 @@ describe("the index of the active segment", () => {
   it("begins at any position, also beyond 2^32", () => {
     const first = 2 ** 40;
     const index = new ActiveIndex(first);
-    index.add({ segment: 9_999_999_999, offset: 7, bytes: 5, first, keys: [keysOf({ type: "A", tags: ["x"] })] });
+    index.add({
+      segment: 9_999_999_999,
+      offset: 7,
+      bytes: 5,
+      first,
+      timeMs: 0,
+      keys: [keysOf({ type: "A", tags: ["x"] })],
+    });
     index.add({
       segment: 9_999_999_999,
       offset: 12,
       bytes: 5,
       first: first + 1,
+      timeMs: 0,
       keys: [keysOf({ type: "A", tags: ["y"] })],
     });
     expect([...index.candidates([{ types: ["A"], tags: ["y"] }], { after: 0, upTo: Infinity }, false)]).toEqual([
@@ -82,7 +90,7 @@ describe("the index of the active segment", () => {
 
   it("is empty before the first event", () => {
     const index = new ActiveIndex(5);
-    index.add({ segment: 1, offset: 0, bytes: 5, first: 5, keys: [] });
+    index.add({ segment: 1, offset: 0, bytes: 5, first: 5, timeMs: 0, keys: [] });
     expect(index.last).toBe(4);
     expect([...index.candidates(all, { after: 0, upTo: 100 }, true)]).toEqual([]);
     expect(index.hasCandidate(all, 4)).toBe(false);
@@ -91,7 +99,7 @@ describe("the index of the active segment", () => {
   it("refuses a line that does not follow: every position after it would be wrong", () => {
     const index = new ActiveIndex(1);
     expect(() =>
-      index.add({ segment: 1, offset: 0, bytes: 5, first: 2, keys: [keysOf({ type: "A", tags: [] })] }),
+      index.add({ segment: 1, offset: 0, bytes: 5, first: 2, timeMs: 0, keys: [keysOf({ type: "A", tags: [] })] }),
     ).toThrow(RangeError);
   });
 
@@ -103,7 +111,7 @@ describe("the index of the active segment", () => {
       { type: "B", tags },
       { type: "A", tags: ["tag 9999"] },
     ];
-    index.add({ segment: 1, offset: 0, bytes: 5, first: 1, keys: events.map(keysOf) });
+    index.add({ segment: 1, offset: 0, bytes: 5, first: 1, timeMs: 0, keys: events.map(keysOf) });
     for (const tag of ["tag 0", "tag 4711"])
       expect([...index.candidates([{ types: ["B"], tags: [tag, "tag 1"] }], { after: 0, upTo: 9 }, false)]).toEqual([
         2,

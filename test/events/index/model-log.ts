@@ -38,7 +38,7 @@ export class ModelLog {
       const line = { segment: number, offset, bytes: 40 + events.length, first: this.last + 1 };
       offset += line.bytes;
       this.events.push(...events.map((event) => ({ event, line })));
-      return { ...line, keys: events.map(keysOf) };
+      return { ...line, timeMs: this.last, keys: events.map(keysOf) };
     });
     const checksum = checksumOf(`${this.#name} ${number} ${JSON.stringify(lines)}`);
     const segment = { number, first, last: this.last, length: offset, checksum };

@@ -309,7 +309,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
     const segment = { number: 9_999_999_999, first, last: first + 1, length: 50, checksum: "00000000" };
     const keys = [keysOf({ type: "A", tags: [] }), keysOf({ type: "B", tags: ["x"] })];
     const scan = async function* (): AsyncGenerator<IndexedLine> {
-      yield { segment: segment.number, offset: 9, bytes: 41, first, keys };
+      yield { segment: segment.number, offset: 9, bytes: 41, first, timeMs: 0, keys };
     };
     const indexes = new SealedIndexes({ staging, directory: `${directory}/index`, logId: "x", scan });
     indexes.add(segment);

@@ -8,7 +8,7 @@ import { LogWorld, withDisk } from "../follow/log-world.ts";
 import { entriesOf, shelves, stocked, type Shelf, type ShopEvent } from "./shelf.ts";
 
 /** The same documents under other keys. */
-const renamed = shelves({ version: 2, key: (event) => (event.type === "Named" ? undefined : `new ${event.data.sku}`) });
+const renamed = shelves({ key: (event) => (event.type === "Named" ? undefined : `new ${event.data.sku}`) });
 
 const ways: [string, (projection: Projection<Shelf>) => AsyncIterable<readonly [string, Shelf]>][] = [
   ["all", (projection) => projection.all()],

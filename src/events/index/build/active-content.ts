@@ -7,12 +7,13 @@ const listLength = 1024;
 
 export function contentOf(index: ActiveIndex): IndexContent {
   return {
+    times: [index.times],
     keyCount: index.chains.keyCount,
     lineCount: index.lines.length,
     lines: async function* () {
       yield linesOf(index);
     },
-    // In lists: the writer yields to the event loop between two of them.
+    // Yields several keys at a time: the writer yields to the event loop after each list.
     keys: async function* () {
       const sorted = index.chains.sortedKeys();
       for (let from = 0; from < sorted.length; from += listLength)

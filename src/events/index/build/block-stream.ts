@@ -1,14 +1,14 @@
 // Writes the blocks of one section of an index, one after the other.
 import { blockBytes, payloadBytes, sealBlock, type WriteAt } from "../file/index-layout.ts";
 
-/** Where an index is written to, and the stamp of its blocks. */
+/** The destination of an index, and the stamp of its blocks. */
 export interface IndexTarget {
   readonly write: WriteAt;
   readonly headerBytes: number;
   readonly stamp: number;
 }
 
-/** Written at once: a merge must not hold its result in memory. */
+/** Blocks per write. Limits memory: a merge must not hold its whole result. */
 const blocksPerWrite = 64;
 
 export class BlockStream {
@@ -23,7 +23,7 @@ export class BlockStream {
     this.#written = firstBlock;
   }
 
-  /** The number of the block that is being filled. */
+  /** The number of the block being filled. */
   get number(): number {
     return this.#written + this.#full.length;
   }
@@ -37,7 +37,7 @@ export class BlockStream {
     return payloadBytes - this.#used;
   }
 
-  /** Reserves so many bytes in one block: the next block, if this one has too few left. */
+  /** Reserves this many bytes in one block, and begins the next block if the current one has too little space. */
   take(bytes: number): { readonly block: Buffer; readonly at: number } {
     if (this.#used + bytes > payloadBytes) this.#seal();
     const at = this.#used;
@@ -45,7 +45,7 @@ export class BlockStream {
     return { block: this.#block, at };
   }
 
-  /** Writes the full blocks, if there are enough of them. */
+  /** Writes the full blocks if there are enough for one write. */
   async drain(): Promise<void> {
     if (this.#full.length >= blocksPerWrite) await this.#write();
   }

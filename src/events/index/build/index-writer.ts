@@ -1,4 +1,4 @@
-// Writes an index: header, lookup, lines, keys, postings. Only the filter is kept in memory.
+// Writes an index: header, lookup, lines, keys, postings. Keeps only the filter in memory.
 import { BlockStream, type IndexTarget } from "./block-stream.ts";
 import { Filter } from "../file/filter.ts";
 import {
@@ -11,6 +11,7 @@ import {
   payloadBytes,
   stampOf,
   type Coverage,
+  type SegmentTimes,
   type StoredLine,
   type WriteAt,
 } from "../file/index-layout.ts";
@@ -21,11 +22,13 @@ export interface StoredKey {
   readonly high: number;
   readonly low: number;
   readonly count: number;
-  /** Ascending, also from one list to the next. */
+  /** Ascending within a list and across lists. */
   readonly positions: readonly number[] | AsyncIterable<Uint32Array>;
 }
 
 export interface IndexContent {
+  /** Times of each segment, in order. */
+  readonly times: SegmentTimes;
   readonly keyCount: number;
   readonly lineCount: number;
   /** In the order of positions, in lists of any length. */
@@ -36,7 +39,7 @@ export interface IndexContent {
 
 export async function writeIndex(coverage: Coverage, content: IndexContent, write: WriteAt): Promise<void> {
   const layout = layoutOf(content.keyCount, content.lineCount);
-  const header = encodeHeader(coverage, layout);
+  const header = encodeHeader(coverage, content.times, layout);
   const target: IndexTarget = { write, headerBytes: header.length, stamp: stampOf(coverage) };
   await write(0, header);
   const lineFences = await writeLines(content, new BlockStream(target, layout.lines));
@@ -79,7 +82,7 @@ async function writeKeys(
     for (const key of keys) {
       if (count++ % keysPerBlock === 0) fences.push(key.high, key.low);
       filter.add(key);
-      // Most keys have few positions, and there are many keys: those are written without a promise.
+      // There are many keys with few positions each: they are written without a promise.
       if (Symbol.asyncIterator in key.positions) await writePositions(key.positions, writer, postings);
       else writer.add(key.positions);
       writeKey(key, writer.finish(), stream);

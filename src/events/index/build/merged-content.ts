@@ -1,30 +1,38 @@
 // The content of one index merged from several consecutive ones: a k-way merge by key, in little
 // memory.
-import type { StoredLine } from "../file/index-layout.ts";
+import type { Coverage, StoredLine, WriteAt } from "../file/index-layout.ts";
 import type { PostingList } from "../file/posting-list.ts";
 import type { KeyBlock, SealedIndex } from "../file/sealed-index.ts";
-import type { IndexContent, StoredKey } from "./index-writer.ts";
+import { writeIndex, type IndexContent, type StoredKey } from "./index-writer.ts";
 
-/** Keys in one list. */
+/** Number of keys per list. */
 const batchLength = 256;
-/** Keys counted between two pauses. */
+/** Number of keys that are counted between two pauses. */
 const keysPerPause = 16_384;
 
 interface Part {
   readonly list: PostingList;
-  /** Added to its positions, which count from the first one of its own index. */
+  /** Added to the positions of this index, which count from its own first one. */
   readonly shift: number;
 }
 
-/**
- * `indexes` in the order of positions. Reads all keys once to count them: the size of the filter
- * depends on it.
- */
-export async function mergedContentOf(
-  indexes: readonly SealedIndex[],
+/** Writes the merged index of `parts` in little memory. Throws UnusableIndex if one of them cannot be read. */
+export async function mergeInto(
+  write: WriteAt,
+  coverage: Coverage,
+  parts: readonly SealedIndex[],
   pause?: () => Promise<void>,
-): Promise<IndexContent> {
+): Promise<void> {
+  await writeIndex(coverage, await mergedContentOf(parts, pause), async (offset, bytes) => {
+    await write(offset, bytes);
+    await pause?.();
+  });
+}
+
+/** `indexes` are in the order of positions. Reads all keys once to count them: the size of the filter depends on it. */
+async function mergedContentOf(indexes: readonly SealedIndex[], pause?: () => Promise<void>): Promise<IndexContent> {
   return {
+    times: indexes.flatMap(({ times }) => times),
     keyCount: await countKeys(indexes, pause),
     lineCount: indexes.reduce((sum, index) => sum + index.lineCount, 0),
     lines: () => mergedLines(indexes),
@@ -65,8 +73,8 @@ async function* mergedKeys(indexes: readonly SealedIndex[]): AsyncGenerator<Stor
     const { high, low } = least[0] as KeyCursor;
     const parts = least.map((cursor) => cursor.part());
     const count = parts.reduce((sum, { list }) => sum + list.count, 0);
-    // Long lists are read as the writer asks for them. Short ones are read now: their block also
-    // has the next ones.
+    // Long lists are read piece by piece when the writer asks for them. Short ones are read now: their block also
+    // contains the next ones.
     const isShort = parts.every(({ list }) => list.pieceCount === 1);
     const positions = isShort ? (findPositions(parts) ?? (await allOf(readPositions(parts)))) : readPositions(parts);
     batch.push({ high, low, count, positions });
@@ -104,7 +112,7 @@ function shifted(positions: Uint32Array, shift: number): Uint32Array {
   return positions;
 }
 
-/** All cursors at the least key; none at the end. */
+/** Returns all cursors whose current key is the lowest; none at the end. */
 function leastOf(cursors: readonly KeyCursor[]): KeyCursor[] {
   let least: KeyCursor[] = [];
   for (const cursor of cursors) {
@@ -146,7 +154,7 @@ class KeyCursor {
     return { list: (this.#keys as KeyBlock).listOf(this.#at), shift: this.#shift };
   }
 
-  /** False at the end of a block: `fill` gets the next. */
+  /** Returns false at the end of a block. `fill` then loads the next. */
   advance(): boolean {
     const keys = this.#keys;
     this.#at++;

@@ -14,11 +14,11 @@ export class PostingWriter {
     this.#origin = stream.number;
   }
 
-  /** More positions of the same key: ascending, each once. */
+  /** Adds more positions of the same key: ascending, each once. */
   add(positions: ArrayLike<number>): void {
     for (let index = 0; index < positions.length; index++) {
       const position = positions[index] as number;
-      // The first one of a block is absolute, plus one: zeros pad the end of a block.
+      // The first position of a block is stored as an absolute number plus one, because zeros pad the end of a block.
       const isFirst = this.#begin === undefined || varintBytesOf(position - this.#before) > this.#stream.room;
       const value = isFirst ? position + 1 : position - this.#before;
       const { block, at } = this.#stream.take(varintBytesOf(value));

@@ -1,4 +1,5 @@
-// The bytes of the index of one segment, made from the segment itself or from its index in memory.
+// Builds the bytes of the index of one segment, from the segment itself or from its index in
+// memory.
 import { holdfastError } from "../../../errors.ts";
 import { contentOf } from "./active-content.ts";
 import { ActiveIndex } from "../memory/active-index.ts";
@@ -9,8 +10,8 @@ import type { IndexedLine, SealedSegment } from "../keys/indexed-line.ts";
 export type ScanSegment = (segment: SealedSegment) => AsyncIterable<IndexedLine>;
 
 /**
- * The index in memory of the segment with this position, if this process followed the log while it
- * was written.
+ * Returns the in-memory index of the segment with this position, if this process followed the log
+ * while it was written.
  */
 export type FindActive = (position: number) => ActiveIndex | undefined;
 
@@ -22,8 +23,8 @@ export interface ImageSource {
 }
 
 /**
- * CORRUPT when the segment does not end with the position it should: an index of it would misplace
- * all later events.
+ * Throws CORRUPT if the segment does not end with the expected position: an index of it would
+ * misplace all later events.
  */
 export async function imageOf(
   logId: string,
@@ -42,7 +43,7 @@ export async function imageOf(
   return image;
 }
 
-/** Undefined for a segment without events: its first position is that of the next segment. */
+/** Returns undefined for a segment without events: its first position is that of the next segment. */
 export function findActiveOf(
   { first, last }: Pick<SealedSegment, "first" | "last">,
   findActive: FindActive | undefined,

@@ -1,12 +1,13 @@
-// A Bloom filter: tells of most absent keys that an index does not have them, without a read.
+// A Bloom filter: rules out most absent keys without a read.
 import type { KeyHash } from "../keys/key-hash.ts";
 
-const bitsPerKey = 10;
+/** A reader takes the size from the header: older builds made filters of 10 bits for each key. */
+const bitsPerKey = 16;
 const probes = 7;
 /** Below 2^31, so that a probe fits 32-bit arithmetic. */
 const bitsMax = 0x7fff_fff8;
 
-/** The size of a filter for so many keys: whole bytes, at least one. */
+/** Returns the size of a filter for this many keys: whole bytes, at least one. */
 export function filterBitsOf(keyCount: number): number {
   return Math.min(Math.ceil((keyCount * bitsPerKey + 1) / 8) * 8, bitsMax);
 }
@@ -28,7 +29,7 @@ export class Filter {
     }
   }
 
-  /** False is certain; true is wrong for about 1 in 120 absent keys. */
+  /** False is certain; true is wrong for about 1 in 1,400 absent keys. */
   mayHave({ high, low }: KeyHash): boolean {
     for (let probe = 0; probe < probes; probe++) {
       const bit = bitOf(high, low, probe, this.#bits);

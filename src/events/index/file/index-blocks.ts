@@ -1,5 +1,5 @@
-// Reads the blocks of one index. Every block is checked: it is what was written for this log, these
-// segments and this offset, or it is refused.
+// Reads the blocks of one index. Each block is checked: if it is not what was written for this log,
+// these segments and this offset, it is refused.
 import {
   blockBytes,
   isSealed,
@@ -9,12 +9,10 @@ import {
   stampOf,
   type Coverage,
   type Layout,
+  type SegmentTimes,
 } from "./index-layout.ts";
 
-/**
- * An index that cannot be used, for whatever reason. No caller of the index sees it: the log is
- * read instead.
- */
+/** An index that cannot be used, for whatever reason. No caller of the index sees it: the log is read instead. */
 export class UnusableIndex extends Error {
   /** The name of the file: `<first segment>-<last segment>`. */
   readonly index: string;
@@ -26,7 +24,7 @@ export class UnusableIndex extends Error {
 }
 
 /**
- * The bytes of an index: a file, or an image in memory. A read gives fewer bytes than asked for
+ * The bytes of an index: a file, or an image in memory. A read returns fewer bytes than requested
  * only at the end. A file that cannot be read rejects with UnusableIndex.
  */
 export interface IndexSource {
@@ -34,10 +32,7 @@ export interface IndexSource {
   close(): Promise<void>;
 }
 
-/**
- * Enough for a few lists that are read side by side, and for lines that are read one after the
- * other.
- */
+/** Enough for a few lists that are read in parallel, and for lines that are read in sequence. */
 const blocksKept = 32;
 const blocksPerRead = 16;
 const newline = 0x0a;
@@ -45,28 +40,29 @@ const newline = 0x0a;
 export class IndexBlocks {
   readonly name: string;
   readonly layout: Layout;
+  readonly times: SegmentTimes;
   readonly #source: IndexSource;
   readonly #dataStart: number;
   readonly #stamp: number;
   readonly #kept = new Map<number, Buffer>();
 
-  /** Reads the header only. UnusableIndex unless it covers exactly `coverage`. */
+  /** Reads only the header. Throws UnusableIndex unless it covers exactly `coverage`. */
   static async open(source: IndexSource, coverage: Coverage): Promise<IndexBlocks> {
     const name = indexNameOf(coverage);
     const record = await findRecordIn(source);
     if (record === undefined) throw new UnusableIndex(name, "it has no header");
-    return new IndexBlocks(source, name, record.length, layoutIn(record, coverage, name), stampOf(coverage));
+    return new IndexBlocks(source, coverage, record);
   }
 
-  private constructor(source: IndexSource, name: string, headerLength: number, layout: Layout, stamp: number) {
-    this.name = name;
-    this.layout = layout;
+  private constructor(source: IndexSource, coverage: Coverage, record: Uint8Array) {
+    this.name = indexNameOf(coverage);
+    ({ layout: this.layout, times: this.times } = headerIn(record, coverage, this.name));
     this.#source = source;
-    this.#dataStart = Math.ceil(headerLength / blockBytes) * blockBytes;
-    this.#stamp = stamp;
+    this.#dataStart = Math.ceil(record.length / blockBytes) * blockBytes;
+    this.#stamp = stampOf(coverage);
   }
 
-  /** Undefined for a block that is not in the cache. */
+  /** Returns undefined for a block that is not in the cache. */
   findKept(number: number): Buffer | undefined {
     return this.#kept.get(number);
   }
@@ -82,7 +78,7 @@ export class IndexBlocks {
     return block as Buffer;
   }
 
-  /** Consecutive blocks, several with each read; they do not go into the cache. */
+  /** Yields consecutive blocks, several per read; they do not enter the cache. */
   async *run(first: number, count: number): AsyncGenerator<Buffer, void> {
     for (let done = 0; done < count; done += blocksPerRead)
       yield* await this.#read(first + done, Math.min(blocksPerRead, count - done));
@@ -104,15 +100,15 @@ export class IndexBlocks {
   }
 }
 
-function layoutIn(record: Uint8Array, coverage: Coverage, name: string): Layout {
+function headerIn(record: Uint8Array, coverage: Coverage, name: string): ReturnType<typeof getLayout> {
   try {
     return getLayout(record, coverage, name);
   } catch (error) {
-    throw new UnusableIndex(name, "its header does not fit", error);
+    throw new UnusableIndex(name, "its header does not match", error);
   }
 }
 
-/** The first line; most headers fit into the first block. */
+/** Reads the first line, which is the header. Most headers fit in one block. */
 async function findRecordIn(source: IndexSource): Promise<Uint8Array | undefined> {
   for (const length of [blockBytes, headerBytesMax]) {
     const bytes = await source.read(0, length);

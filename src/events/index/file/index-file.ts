@@ -1,5 +1,5 @@
-// Index files on disk: opened, published whole under their names, and removed when a merged one
-// covers them.
+// Index files on disk: opens them, publishes them whole under their names, and removes those that a
+// merged one covers.
 import { ensureDirectory, parentOf, syncNames, unlinkIfThere } from "../../../durable/publish/directory.ts";
 import { moveOnce } from "../../../durable/publish/publish.ts";
 import { discard, type Staging } from "../../../durable/publish/staging.ts";
@@ -12,7 +12,7 @@ import { UnusableIndex, type IndexSource } from "./index-blocks.ts";
 import type { Coverage, WriteAt } from "./index-layout.ts";
 import { SealedIndex } from "./sealed-index.ts";
 
-/** UnusableIndex when there is no file, or it does not cover exactly `coverage`. */
+/** Throws UnusableIndex if there is no file, or it does not cover exactly `coverage`. */
 export async function openIndexFile(disk: Disk, path: string, name: string, coverage: Coverage): Promise<SealedIndex> {
   const file = new IndexFile(name, await reading(name, () => disk.open(path, "read")));
   try {
@@ -24,34 +24,46 @@ export async function openIndexFile(disk: Disk, path: string, name: string, cove
 }
 
 /**
- * Replaces `path` in one step by what `fill` writes. The outcome of a lost reply need not be known:
- * every process that opens the file checks it. A crash leaves the old file or the new one, and
- * perhaps a temp file.
+ * Replaces `path` in one step by the file that `make` creates. Returns false if `make` does. A lost reply does no
+ * harm: every process that opens the file checks it. A crash leaves the old file or the new one, and perhaps a temp
+ * file.
  */
 export async function publishIndexFile(
   staging: Staging,
   path: string,
-  fill: (write: WriteAt) => Promise<void>,
-): Promise<void> {
+  make: (temp: string) => Promise<boolean>,
+): Promise<boolean> {
   const { disk } = staging;
   await ensureDirectory(disk, parentOf(path));
   const temp = `${await staging.directory()}/${randomName(staging.random.bytes(16))}`;
   try {
-    const file = await disk.open(temp, "create");
-    try {
-      await fill((offset, bytes) => file.write(offset, bytes));
-      // Checksums give safety. This only spares a rebuild after a power cut.
-      await file.sync();
-    } finally {
-      await file.close();
+    if (!(await make(temp))) {
+      await discard(staging, temp);
+      return false;
     }
     if (!(await moveOnce(disk, temp, path))) throw diskError("ENOENT", "rename", temp);
   } catch (error) {
     await discard(staging, temp);
     throw error;
   }
-  // Before the caller removes the indexes that it was merged from.
+  // Sync before the caller removes the indexes from which this one was merged.
   await syncNames(disk, parentOf(path));
+  return true;
+}
+
+export async function createIndexFile(
+  disk: Disk,
+  path: string,
+  fill: (write: WriteAt) => Promise<void>,
+): Promise<void> {
+  const file = await disk.open(path, "create");
+  try {
+    await fill((offset, bytes) => file.write(offset, bytes));
+    // Checksums provide the safety. This sync only avoids a rebuild after a power cut.
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }
 
 const namePattern = /^(\d{10})-(\d{10})\.idx$/;
@@ -61,8 +73,8 @@ export function isIndexName(name: string): boolean {
 }
 
 /**
- * Removes every index file that covers a part of one of these. A process that has it open goes on
- * reading it, or reads the log where the disk does not allow that.
+ * Removes every other index file that covers some of the same segments. A process that has such a file open continues
+ * to read it, or reads the log if the file system does not allow that.
  */
 export async function removeCovered(
   disk: Disk,
@@ -97,12 +109,12 @@ class IndexFile implements IndexSource {
   }
 
   async close(): Promise<void> {
-    // The file was only read: a failed close loses nothing.
+    // The file was opened for reading: a failed close loses nothing.
     await this.#file.close().catch(() => undefined);
   }
 }
 
-/** A disk error about an index is never the caller's: the log has the same answer. */
+/** Runs `action` and turns disk errors into UnusableIndex: the log gives the same answer, so no caller sees them. */
 async function reading<T>(name: string, action: () => Promise<T>): Promise<T> {
   try {
     return await action();

@@ -1,4 +1,4 @@
-// The layout of an index file: a header that names the log and the bytes that the index was made
+// The layout of an index file: a header that names the log and the bytes that the index was built
 // from, then sections of blocks, each with its own checksum.
 import { crc32 } from "node:zlib";
 import { countOf, listOf, objectOf, textOf } from "../../../format/decoding.ts";
@@ -6,6 +6,7 @@ import { slotName } from "../../../format/name.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../../format/record.ts";
 import { filterBitsOf } from "./filter.ts";
 import type { SealedSegment } from "../keys/indexed-line.ts";
+import type { TimeRange } from "../keys/time-range.ts";
 
 /** The unit in which an index file is read. */
 export const blockBytes = 4096;
@@ -13,8 +14,8 @@ export const blockBytes = 4096;
 export const payloadBytes = 4092;
 
 /**
- * Writes the checksum into a full block. `stamp` and `number` are part of it: a block of another
- * file, or from another offset, does not pass.
+ * Writes the checksum into a full block. It includes `stamp` and `number`: a block of another file,
+ * or from another offset, does not pass.
  */
 export function sealBlock(block: Buffer, number: number, stamp: number): void {
   block.writeUInt32LE(checksumOf(block, number, stamp), payloadBytes);
@@ -32,7 +33,7 @@ function checksumOf(block: Buffer, number: number, stamp: number): number {
 export type WriteAt = (offset: number, bytes: Uint8Array) => Promise<void>;
 
 /**
- * A line as stored: `first` counts from the first position of the index, `segment` is a number in
+ * A line as stored: `first` counts from the first position of the index, `segment` is an index into
  * `Coverage.segments`.
  */
 export interface StoredLine {
@@ -42,7 +43,7 @@ export interface StoredLine {
   readonly bytes: number;
 }
 
-/** The segments that an index covers. It answers for exactly these. */
+/** The segments that an index covers. It serves exactly these. */
 export interface Coverage {
   readonly logId: string;
   /** Consecutive; at least one. */
@@ -60,21 +61,26 @@ export interface Layout {
   readonly postings: number;
 }
 
+/** The times of each segment that an index covers; undefined if unknown. */
+export type SegmentTimes = readonly (TimeRange | undefined)[];
+
+/** A segment in a header. Indexes of earlier versions have no times. */
+interface StoredSegment extends SealedSegment {
+  readonly times?: readonly [from: number, to: number];
+}
+
 interface Header {
   readonly logId: string;
-  readonly segments: readonly SealedSegment[];
+  readonly segments: readonly StoredSegment[];
   readonly layout: Layout;
 }
 
-/**
- * A line is { first, segment, offset, bytes }, a key { high, low, count, first block, last block,
- * begin, end }.
- */
+/** A line is { first, segment, offset, bytes }, a key { high, low, count, first block, last block, begin, end }. */
 export const lineBytes = 16;
 export const keyBytes = 24;
 export const linesPerBlock = 255;
 export const keysPerBlock = 170;
-/** The most segments that share an index are 1296; they need at most 150 kB. */
+/** At most 1,296 segments share an index; they need at most 220 kB. */
 export const headerBytesMax: number = 256 * 1024;
 
 export function indexNameOf({ segments }: Pick<Coverage, "segments">): string {
@@ -96,19 +102,28 @@ export function layoutOf(keyCount: number, lineCount: number): Layout {
 }
 
 /** In whole blocks, padded with zeros. */
-export function encodeHeader({ logId, segments }: Coverage, layout: Layout): Uint8Array {
-  const record = encodeRecord(headerKind, { logId, segments, layout });
+export function encodeHeader({ logId, segments }: Coverage, times: SegmentTimes, layout: Layout): Uint8Array {
+  const stored = segments.map((segment, index): StoredSegment => {
+    const range = times[index];
+    return range === undefined ? segment : { ...segment, times: [range.from, range.to] };
+  });
+  const record = encodeRecord(headerKind, { logId, segments: stored, layout });
   const bytes = new Uint8Array(Math.ceil(record.length / blockBytes) * blockBytes);
   bytes.set(record);
   return bytes;
 }
 
 /** Throws for a header that is torn, foreign, of a newer format, or of other bytes of the log. */
-export function getLayout(record: Uint8Array, coverage: Coverage, path: string): Layout {
+export function getLayout(
+  record: Uint8Array,
+  coverage: Coverage,
+  path: string,
+): { readonly layout: Layout; readonly times: SegmentTimes } {
   const header = decodeRecord(headerKind, record, path);
   if (stampOf(header) !== stampOf(coverage) || !isSame(header, coverage))
-    throw new TypeError("it is of another log, or of other bytes");
-  return header.layout;
+    throw new TypeError("it belongs to another log, or to other bytes");
+  const times = header.segments.map(({ times: stored }) => stored && { from: stored[0], to: stored[1] });
+  return { layout: header.layout, times };
 }
 
 function isSame(a: Coverage, b: Coverage): boolean {
@@ -127,15 +142,22 @@ const headerKind: RecordKind<Header> = {
   },
 };
 
-function segmentOf(value: unknown): SealedSegment {
-  const { number, first, last, length, checksum } = objectOf(value);
+function segmentOf(value: unknown): StoredSegment {
+  const { number, first, last, length, checksum, times } = objectOf(value);
   return {
     number: countOf(number),
     first: countOf(first),
     last: countOf(last),
     length: countOf(length),
     checksum: textOf(checksum),
+    ...(times === undefined ? {} : { times: timesOf(times) }),
   };
+}
+
+function timesOf(value: unknown): readonly [from: number, to: number] {
+  const [from, to] = listOf(value, (each) => each);
+  if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to)) throw new TypeError("not two times");
+  return [from as number, to as number];
 }
 
 function layoutIn(value: unknown): Layout {

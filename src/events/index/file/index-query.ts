@@ -1,5 +1,5 @@
-// Which positions of one index match: the rarest clause of an item is read, and the others are only
-// asked about the positions found there.
+// Finds the positions of one index that match: reads the rarest clause of an item, and checks the
+// others only for the positions found there.
 import type { PositionRange } from "../keys/indexed-line.ts";
 import type { Clause, HashedItem } from "../keys/key-hash.ts";
 import { unionOf, type Page } from "./pages.ts";
@@ -12,7 +12,7 @@ type ListClause = readonly PostingList[];
 /** Positions in a page of "every event". */
 const pageLength = 1024;
 
-/** Candidates in the range, as absolute positions, in order, in pages. */
+/** Yields candidates in the range, as absolute positions, in order, in pages. */
 export async function* pagesOf(
   index: SealedIndex,
   items: readonly HashedItem[],
@@ -43,9 +43,9 @@ async function* relativePages(
   yield* unionOf(sources, backwards);
 }
 
-/** Undefined when no event can match. */
+/** Returns undefined if no event can match. */
 async function findLists(index: SealedIndex, item: HashedItem): Promise<ListClause[] | undefined> {
-  // The filter is asked about all clauses before anything is read for one of them.
+  // The filter checks all clauses before anything is read for one of them.
   if (index.excludes([item])) return undefined;
   const found: ListClause[] = [];
   for (const clause of item) {
@@ -84,7 +84,7 @@ function costOf(clause: ListClause): number {
   return clause.reduce((sum, list) => sum + list.count, 0);
 }
 
-/** The part of a list in the range, beginning at the end where the reader begins. */
+/** Yields the positions of a list that are in the range, in the reader's direction. */
 async function* listPages(
   list: PostingList,
   { after, upTo }: PositionRange,

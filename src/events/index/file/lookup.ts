@@ -1,5 +1,5 @@
-// What stays in memory of an index after the first question: the filter of its keys, and the first
-// entry of each block of lines and of keys.
+// The part of an index that stays in memory after the first query: the filter of its keys, and the
+// first entry of each block of lines and of keys.
 import { Filter } from "./filter.ts";
 import type { IndexBlocks } from "./index-blocks.ts";
 import { keysPerBlock, linesPerBlock, payloadBytes } from "./index-layout.ts";
@@ -33,12 +33,12 @@ export class Lookup {
     this.#keyFences = keyFences;
   }
 
-  /** The block of lines that can have this position; -1 when all begin after it. */
+  /** Returns the number of the block of lines that can contain this position; -1 if all begin after it. */
   lineBlockOf(position: number): number {
     return lastOf(this.#lineFences.length, (block) => (this.#lineFences[block] as number) <= position);
   }
 
-  /** The block of keys that can have this one; -1 when all begin after it. */
+  /** Returns the number of the block of keys that can contain this one; -1 if all begin after it. */
   keyBlockOf({ high, low }: KeyHash): number {
     const fences = this.#keyFences;
     return lastOf(fences.length / 2, (block) => {
@@ -49,8 +49,8 @@ export class Lookup {
 }
 
 /**
- * Binary search: the last index below `count` for which `isTrue`, which is true up to some index
- * and false behind it. -1 for none.
+ * Binary search: returns the last index below `count` for which `isTrue` holds, or -1. `isTrue` must hold up to some
+ * index and for none after it.
  */
 export function lastOf(count: number, isTrue: (index: number) => boolean): number {
   let low = 0;

@@ -1,13 +1,13 @@
 // Sorted pages of positions, and the union of several sources of them.
 
 export interface Page {
-  /** Ascending, or descending when the source runs backwards. May be empty. */
+  /** Ascending, or descending if the source runs backwards. May be empty. */
   readonly positions: Uint32Array;
-  /** Nothing follows. The union then does not wait for this source any more. */
+  /** True if this is the last page. The union then no longer waits for this source. */
   readonly isLast: boolean;
 }
 
-/** The positions of all sources, each once, in order. */
+/** Yields the positions of all sources, each once, in order. */
 export async function* unionOf(
   sources: readonly AsyncIterable<Page>[],
   backwards: boolean,
@@ -19,7 +19,7 @@ export async function* unionOf(
   while (cursors.length > 0) {
     for (const cursor of cursors) await cursor.fill();
     cursors = cursors.filter((cursor) => cursor.rest.length > 0);
-    // Up to here the page of every source is complete.
+    // All positions up to this horizon are known, because every source has reached it.
     const horizon = horizonOf(cursors, sign);
     const taken = cursors.map((cursor) => cursor.takeUpTo(horizon, sign));
     const positions = distinct(taken);
@@ -27,7 +27,7 @@ export async function* unionOf(
   }
 }
 
-/** One source and the rest of its page. */
+/** A source and the rest of its current page. */
 class PageCursor {
   rest: Uint32Array = new Uint32Array(0);
   isLast = false;
@@ -60,7 +60,7 @@ function horizonOf(cursors: readonly PageCursor[], sign: number): number {
   return horizon;
 }
 
-/** Ascending. */
+/** Returns the positions ascending, each once. */
 function distinct(lists: readonly Uint32Array[]): Uint32Array {
   const all = new Uint32Array(lists.reduce((sum, list) => sum + list.length, 0));
   let length = 0;

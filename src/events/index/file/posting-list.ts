@@ -3,7 +3,7 @@
 import { payloadBytes } from "./index-layout.ts";
 
 /**
- * Where the positions of a key are: from byte `begin` of `firstBlock` to byte `end` (exclusive) of
+ * The location of a key's positions: from byte `begin` of `firstBlock` to byte `end` (exclusive) of
  * `lastBlock`, counted from the start of the section.
  */
 export interface PostingExtent {
@@ -13,24 +13,22 @@ export interface PostingExtent {
   readonly end: number;
 }
 
-/** The blocks of the postings section, with checksums that were compared. */
+/** The blocks of the postings section, with verified checksums. */
 export interface PostingBlocks {
   readonly read: (block: number) => Promise<Buffer>;
-  /** Undefined for a block that is not in the cache. */
+  /** Returns undefined for a block that is not in the cache. */
   readonly find: (block: number) => Buffer | undefined;
 }
 
 const none = new Uint32Array(0);
 
-/**
- * A piece is the part of the list in one block. Positions count from the first one of the index.
- */
+/** A piece is the part of the list that is in one block. Positions count from the first one of the index. */
 export class PostingList {
   readonly count: number;
   readonly pieceCount: number;
   readonly #extent: PostingExtent;
   readonly #blocks: PostingBlocks;
-  // The piece that `has` searched last, and the positions that it covers.
+  // The piece that `has` searched last, and the range of positions that it covers.
   #piece: Uint32Array = none;
   #from = 0;
   #beyond = 0;
@@ -47,15 +45,15 @@ export class PostingList {
     return this.#decode(await this.#block(index), index);
   }
 
-  /** Without a promise, from a cached block: a merge reads millions of short lists side by side. */
+  /** Avoids a promise for a cached block: a merge reads millions of short lists. */
   findPiece(index: number): Uint32Array | undefined {
     const block = this.#blocks.find(this.#extent.firstBlock + index);
     return block && this.#decode(block, index);
   }
 
   /**
-   * The last piece that begins at `position` or before, or else the first one. A binary search over
-   * blocks.
+   * Returns the index of the last piece that begins at `position` or before, otherwise of the first. A binary search
+   * over blocks.
    */
   async seek(position: number): Promise<number> {
     let low = 0;
@@ -129,8 +127,8 @@ function includes(sorted: Uint32Array, value: number): boolean {
   return sorted[low] === value;
 }
 
-// Varints: whole numbers below 2^32, seven bits to a byte, lowest first; all bytes but the last
-// have the highest bit set.
+// Varints: whole numbers below 2^32, seven bits per byte, lowest first; all bytes but the last have
+// the highest bit set.
 
 export function varintBytesOf(value: number): number {
   return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5;

@@ -1,12 +1,20 @@
 // One index of sealed segments: immutable, read by blocks. Damage makes it unusable, never empty.
 import { IndexBlocks, type IndexSource } from "./index-blocks.ts";
-import { keyBytes, keysPerBlock, lineBytes, linesPerBlock, type Coverage, type StoredLine } from "./index-layout.ts";
+import {
+  keyBytes,
+  keysPerBlock,
+  lineBytes,
+  linesPerBlock,
+  type Coverage,
+  type SegmentTimes,
+  type StoredLine,
+} from "./index-layout.ts";
 import type { LineAddress } from "../keys/indexed-line.ts";
 import type { HashedItem, KeyHash } from "../keys/key-hash.ts";
 import { lastOf, Lookup } from "./lookup.ts";
 import { PostingList, type PostingBlocks } from "./posting-list.ts";
 
-/** A block of keys, read in place: a merge walks millions of them. */
+/** A block of keys that is read in place, without objects: a merge walks millions of keys. */
 export interface KeyBlock {
   readonly length: number;
   readonly highOf: (index: number) => number;
@@ -16,7 +24,7 @@ export interface KeyBlock {
 
 export class SealedIndex {
   readonly coverage: Coverage;
-  /** Positions of the first and last event; `last` is `first - 1` when there is none. */
+  /** Positions of the first and last event; `last` is `first - 1` if there is none. */
   readonly first: number;
   readonly last: number;
   readonly #blocks: IndexBlocks;
@@ -25,8 +33,8 @@ export class SealedIndex {
   #loading: Promise<Lookup> | undefined;
 
   /**
-   * Reads the header only. UnusableIndex unless it covers exactly `coverage`; every later call may
-   * reject so, too.
+   * Reads only the header. Throws UnusableIndex unless it covers exactly `coverage`; every later
+   * call may also throw it.
    */
   static async open(source: IndexSource, coverage: Coverage): Promise<SealedIndex> {
     return new SealedIndex(await IndexBlocks.open(source, coverage), coverage);
@@ -48,6 +56,11 @@ export class SealedIndex {
     return this.#blocks.name;
   }
 
+  /** Times of each segment of `coverage`, in order. */
+  get times(): SegmentTimes {
+    return this.#blocks.times;
+  }
+
   get keyCount(): number {
     return this.#blocks.layout.keyCount;
   }
@@ -56,19 +69,19 @@ export class SealedIndex {
     return this.#blocks.layout.lineCount;
   }
 
-  /** True when the filter in memory excludes a match. Reads nothing. */
+  /** True if the filter in memory excludes a match. Reads nothing. */
   excludes(items: readonly HashedItem[]): boolean {
     const filter = this.#lookup?.filter;
     if (filter === undefined) return false;
     return items.every((item) => item.some((clause) => !clause.some((hash) => filter.mayHave(hash))));
   }
 
-  /** Loads the filter; `excludes` is always false before. */
+  /** Loads the filter; before that, `excludes` is always false. */
   async load(): Promise<void> {
     await this.#load();
   }
 
-  /** Asks the filter, then reads one block. */
+  /** Checks the filter, then reads one block. */
   async findList(hash: KeyHash): Promise<PostingList | undefined> {
     const lookup = await this.#load();
     if (!lookup.filter.mayHave(hash)) return undefined;
@@ -84,7 +97,7 @@ export class SealedIndex {
     return high === hash.high && low === hash.low ? this.#listAt(block, index * keyBytes) : undefined;
   }
 
-  /** RangeError for a position that is not here. */
+  /** Throws a RangeError for a position that is not in this index. */
   async getLine(position: number): Promise<LineAddress> {
     if (!(position >= this.first && position <= this.last))
       throw new RangeError(`Position ${position} is not between ${this.first} and ${this.last}.`);
@@ -100,7 +113,7 @@ export class SealedIndex {
     return { segment: segmentNumber, offset, bytes, first: this.first + first };
   }
 
-  /** All lines, by blocks. */
+  /** Yields all lines, by blocks. */
   async *lines(): AsyncGenerator<StoredLine[], void> {
     let number = 0;
     const { lines, keys } = this.#blocks.layout;
@@ -110,7 +123,7 @@ export class SealedIndex {
       );
   }
 
-  /** All keys in order of their hashes, by blocks. */
+  /** Yields all keys in the order of their hashes, by blocks. */
   async *keys(): AsyncGenerator<KeyBlock, void> {
     let number = 0;
     const { keys, postings } = this.#blocks.layout;
@@ -148,7 +161,7 @@ export class SealedIndex {
   }
 }
 
-/** How many of `total` entries are in block `number`. */
+/** Returns how many of `total` entries are in block `number`. */
 function countIn(number: number, perBlock: number, total: number): number {
   return Math.min(perBlock, total - number * perBlock);
 }

@@ -1,7 +1,7 @@
-// What an index needs to know of the log: its lines, its sealed segments, and ranges of positions.
+// The parts of the log that an index works with: lines, sealed segments, and ranges of positions.
 import type { EventKeys } from "./key-hash.ts";
 
-/** Where a line is. */
+/** The address of a line. */
 export interface LineAddress {
   readonly segment: number;
   /** The offset of its first byte in the segment. */
@@ -13,20 +13,22 @@ export interface LineAddress {
 }
 
 export interface IndexedLine extends LineAddress {
+  /** When it was appended, in milliseconds since 1970; NaN if the time cannot be read. */
+  readonly timeMs: number;
   /** The keys of each of its events. Empty for a line that only adds tags. */
   readonly keys: readonly EventKeys[];
 }
 
-/** A segment that does not grow any more. */
+/** A segment that no longer grows. */
 export interface SealedSegment {
   readonly number: number;
-  /** The positions of its first and last event; `last` is `first - 1` when it has none. */
+  /** The positions of its first and last event; `last` is `first - 1` if it has none. */
   readonly first: number;
   readonly last: number;
   readonly length: number;
   /**
-   * Of its last line: eight hex digits. With the length it identifies the bytes that an index was
-   * made from.
+   * Checksum of its last line: eight hex digits. With the length it identifies the bytes that an
+   * index was built from.
    */
   readonly checksum: string;
 }

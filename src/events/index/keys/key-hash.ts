@@ -7,13 +7,13 @@ export interface KeyHash {
   readonly low: number;
 }
 
-// The two lowest bits: a type, a tag and an id with the same text are three different keys.
+// Stored in the two lowest bits: a type, a tag and an id with the same text are three different keys.
 const marks = { type: 0, tag: 1, id: 2 } as const;
 export type KeyKind = keyof typeof marks;
 
 /**
- * Two lanes, mixed after each UTF-16 unit, then with each other. It does not resist attacks: texts
- * that collide make reading slower, never wrong.
+ * Two 32-bit lanes, mixed after each UTF-16 unit and then with each other. It does not resist attacks: texts that
+ * collide make reading slower, never wrong.
  */
 export function hashOf(kind: KeyKind, text: string): KeyHash {
   let high = highSeedOf(kind);
@@ -26,7 +26,7 @@ export function hashOf(kind: KeyKind, text: string): KeyHash {
   return finish(kind, high, low);
 }
 
-/** The same for an ASCII text in `bytes`. */
+/** Hashes an ASCII text in `bytes`; same result as `hashOf`. */
 export function hashOfAscii(kind: KeyKind, bytes: Uint8Array, from: number, to: number): KeyHash {
   let high = highSeedOf(kind);
   let low = lowSeedOf(to - from);
@@ -69,7 +69,7 @@ function finish(kind: KeyKind, highLane: number, lowLane: number): KeyHash {
 export interface IndexedEvent {
   readonly type: string;
   readonly tags: readonly string[];
-  /** Also a generated one: a caller that got OUTCOME_UNKNOWN appends again with it. */
+  /** Also indexed if it was generated: after OUTCOME_UNKNOWN the caller appends again with that id. */
   readonly id?: string | undefined;
 }
 

@@ -4,50 +4,53 @@ import type { Items } from "../../model/query.ts";
 import type { IndexedLine, LineAddress, PositionRange } from "../keys/indexed-line.ts";
 import { KeyChains } from "./key-chains.ts";
 import { hashId, hashItem, hashItems, hashOf, type HashedItem, type KeyHash, type KeyKind } from "../keys/key-hash.ts";
+import { GrowingTimeRange, type TimeRange } from "../keys/time-range.ts";
 import { LineTable } from "./line-table.ts";
 
 /** Alternatives, by their key numbers; never empty. */
 type KeyClause = readonly number[];
-/** The chains to walk, and the clauses that an event found there must also fulfil. */
+/** The lists of events to walk, and the clauses that an event found there must also match. */
 interface Walk {
   readonly driver: KeyClause;
   readonly others: readonly KeyClause[];
 }
 
-/**
- * Finds candidates by hash: the caller compares each with its line. No match is ever missing.
- */
+/** Finds candidates by hash. The caller compares each with its line. It never misses a match. */
 export class ActiveIndex {
   readonly first: number;
   readonly chains: KeyChains = new KeyChains();
   readonly lines: LineTable;
+  readonly #times = new GrowingTimeRange();
 
   constructor(first: number) {
     this.first = first;
     this.lines = new LineTable(first);
   }
 
-  /** `first - 1` when it is empty. */
+  /** `first - 1` if it is empty. */
   get last(): number {
     return this.first + this.chains.eventCount - 1;
   }
 
-  /**
-   * RangeError for a line that does not follow the last one: every position after it would be
-   * wrong.
-   */
+  /** Times of all events; undefined without events, or if unknown. */
+  get times(): TimeRange | undefined {
+    return this.#times.range;
+  }
+
+  /** Throws a RangeError for a line that does not follow the last one: every position after it would be wrong. */
   add(line: IndexedLine): void {
     if (line.keys.length === 0) return;
     if (line.first !== this.last + 1)
       throw new RangeError(`A line with position ${line.first} does not follow position ${this.last}.`);
     this.lines.add(line);
+    this.#times.add(line.timeMs);
     for (const keys of line.keys) {
       this.chains.addEvent();
       for (const key of keys) this.chains.addKey(key);
     }
   }
 
-  /** In order, without duplicates; newest first when `backwards`. */
+  /** In order, without duplicates; newest first if `backwards`. */
   candidates(items: Items, range: PositionRange, backwards: boolean): Iterable<number> {
     return this.candidatesByHash(hashItems(items), range, backwards);
   }
@@ -61,7 +64,8 @@ export class ActiveIndex {
       .filter((walk): walk is Walk => walk !== undefined);
     const [walk] = walks;
     if (walk === undefined) return [];
-    // A chain runs backwards already: a caller that wants the newest few pays for those only.
+    // A list already runs from the newest event to the oldest: a caller that wants the newest few pays only for
+    // those.
     if (backwards && walks.length === 1 && walk.driver.length === 1) return this.#positions(walk, after, upTo);
     const found = Uint32Array.from(this.#union(walks, after - this.first, upTo - this.first)).sort();
     return this.#distinct(backwards ? found.reverse() : found);
@@ -72,7 +76,7 @@ export class ActiveIndex {
   }
 
   /**
-   * Whether an event after `after` may match. False costs one lookup per key, however long the log
+   * True if an event after `after` may match. False is certain, and costs one lookup per key, however long the log
    * is.
    */
   hasCandidate(items: Items, after: number): boolean {
@@ -87,7 +91,7 @@ export class ActiveIndex {
     return items.some((item) => this.#hasMatch(item, afterEvent));
   }
 
-  /** RangeError for a position that is not here. */
+  /** Throws a RangeError for a position that is not here. */
   getLine(position: number): LineAddress {
     if (!(position >= this.first && position <= this.last))
       throw new RangeError(`Position ${position} is not between ${this.first} and ${this.last}.`);
@@ -95,8 +99,8 @@ export class ActiveIndex {
   }
 
   /**
-   * Whether all keys of the item were seen after that event. Mostly false, and then nothing was
-   * allocated.
+   * True if every clause of the item has a key that an event after `afterEvent` has. Allocates nothing; the result is
+   * usually false.
    */
   #isPossible({ types, tags }: Items[number], afterEvent: number): boolean {
     for (const tag of tags) if (!this.#isRecent("tag", tag, afterEvent)) return false;
@@ -113,10 +117,7 @@ export class ActiveIndex {
     return walk !== undefined && !this.#events(walk, afterEvent, this.chains.eventCount).next().done;
   }
 
-  /**
-   * Undefined when no later event can match: each clause needs a key that was seen after that
-   * event.
-   */
+  /** Returns undefined if no later event can match: each clause needs a key that was seen after that event. */
   #findWalk(item: HashedItem, afterEvent: number): Walk | undefined {
     const clauses: KeyClause[] = [];
     let driver = 0;
@@ -140,13 +141,13 @@ export class ActiveIndex {
     return keys;
   }
 
-  /** The number of the key if a later event has it; otherwise -1. */
+  /** Returns the number of the key if a later event has it, otherwise -1. */
   #findRecent(hash: KeyHash, afterEvent: number): number {
     const key = this.chains.find(hash);
     return key >= 0 && this.chains.eventOf(this.chains.newestOf(key)) > afterEvent ? key : -1;
   }
 
-  /** Key by key, each newest first. */
+  /** Yields the events of one key after the other, each newest first. */
   *#events({ driver, others }: Walk, after: number, upTo: number): Generator<number, void> {
     const { chains } = this;
     for (const key of driver)

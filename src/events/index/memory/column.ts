@@ -1,5 +1,4 @@
-// A growing list of 32-bit numbers, and a sort by one: an event costs four bytes in each column
-// and no object.
+// A growing list of 32-bit numbers, and a sort by it: an event costs four bytes in each column, and no object.
 
 export class Column {
   #values = new Uint32Array(16);
@@ -32,8 +31,8 @@ const digitBits = 11;
 const digits = 2 ** digitBits;
 
 /**
- * `rows` in the order of their values in `column`; rows with equal values keep their order. A radix
- * sort: a sort by comparison was a third of the cost of indexing a segment.
+ * Returns `rows` in the order of their values in `column`; rows with equal values keep their order.
+ * A radix sort, because a comparison sort was a third of the cost of indexing a segment.
  */
 export function sortedBy(rows: Uint32Array, column: Column): Uint32Array {
   let from = rows;
@@ -43,7 +42,7 @@ export function sortedBy(rows: Uint32Array, column: Column): Uint32Array {
 
 function sortedByDigit(rows: Uint32Array, column: Column, shift: number): Uint32Array {
   const digitOf = (row: number): number => (column.at(row) >>> shift) & (digits - 1);
-  // Where the rows with each digit begin: behind all rows with a smaller one.
+  // The offset where the rows with each digit begin: after all rows with a smaller digit.
   const starts = new Uint32Array(digits + 1);
   for (const row of rows) starts[digitOf(row) + 1]!++;
   for (let digit = 1; digit < digits; digit++) starts[digit]! += starts[digit - 1]!;

@@ -1,10 +1,9 @@
-// Which events have which keys: a linked list of events per key, newest first, and the keys of each
-// event.
+// Links events and keys: a linked list of events per key, newest first, and the keys of each event.
 import { Column } from "./column.ts";
 import type { KeyHash } from "../keys/key-hash.ts";
 import { KeyTable } from "./key-table.ts";
 
-/** Events are counted from 0. An entry is one key of one event; entry 0 is none. */
+/** Events are counted from 0. An entry is one key of one event; entry 0 means none. */
 export class KeyChains {
   readonly #keys = new KeyTable();
   readonly #newest = new Column();
@@ -12,7 +11,7 @@ export class KeyChains {
   readonly #previous = new Column();
   readonly #events = new Column();
   readonly #entryKeys = new Column();
-  // The first entry of each event; the entries of an event stand side by side.
+  // The first entry of each event; the entries of an event are adjacent.
   readonly #firstEntries = new Column();
 
   constructor() {
@@ -41,19 +40,19 @@ export class KeyChains {
       this.#counts.push(0);
     }
     const previous = this.#newest.at(key);
-    // An event that names a tag twice has it once.
+    // If an event names a tag twice, it is added once.
     if (previous !== 0 && this.#events.at(previous) === event) return;
     this.#newest.set(key, this.#events.length);
     this.#counts.set(key, this.#counts.at(key) + 1);
     this.#pushEntry(previous, event, key);
   }
 
-  /** The number of the key; -1 when no event has it. */
+  /** Returns the number of the key; -1 if no event has it. */
   find(hash: KeyHash): number {
     return this.#keys.find(hash);
   }
 
-  /** The numbers of all keys, in the order of their hashes. */
+  /** Returns the numbers of all keys, in the order of their hashes. */
   sortedKeys(): Uint32Array {
     return this.#keys.sorted();
   }
@@ -62,7 +61,7 @@ export class KeyChains {
     return this.#keys.hashOf(key);
   }
 
-  /** How many events have the key. */
+  /** Returns how many events have the key. */
   countOf(key: number): number {
     return this.#counts.at(key);
   }
@@ -79,9 +78,7 @@ export class KeyChains {
     return this.#events.at(entry);
   }
 
-  /**
-   * Searches the keys of the event: they are few, and the chain of a key may be as long as the log.
-   */
+  /** Searches the keys of the event: they are few, and the chain of a key may be as long as the log. */
   has(event: number, key: number): boolean {
     const end = event + 1 < this.eventCount ? this.#firstEntries.at(event + 1) : this.#events.length;
     for (let entry = this.#firstEntries.at(event); entry < end; entry++)

@@ -5,7 +5,7 @@ import { Column, sortedBy } from "./column.ts";
 export class KeyTable {
   readonly #highs = new Column();
   readonly #lows = new Column();
-  // Number + 1 of the key in each slot; 0 is free. Twice as many slots as keys at least.
+  // Each slot has the number of a key plus one; 0 means free. There are at least twice as many slots as keys.
   #slots = new Uint32Array(64);
 
   get length(): number {
@@ -16,18 +16,18 @@ export class KeyTable {
     return { high: this.#highs.at(number), low: this.#lows.at(number) };
   }
 
-  /** The numbers of all keys in the order of their hashes. */
+  /** Returns the numbers of all keys in the order of their hashes. */
   sorted(): Uint32Array {
     const numbers = new Uint32Array(this.length).map((_, number) => number);
     return sortedBy(sortedBy(numbers, this.#lows), this.#highs);
   }
 
-  /** -1 when no key with this hash was added. */
+  /** Returns -1 if no key with this hash was added. */
   find(hash: KeyHash): number {
     return (this.#slots[this.#slotOf(hash)] as number) - 1;
   }
 
-  /** The number of the key; a new one for a new key. */
+  /** Returns the number of the key; a new one for a new key. */
   add(hash: KeyHash): number {
     const slot = this.#slotOf(hash);
     const number = (this.#slots[slot] as number) - 1;
@@ -39,7 +39,7 @@ export class KeyTable {
     return this.length - 1;
   }
 
-  /** The slot of the key, or the free slot for it. */
+  /** Returns the slot of the key, or the free slot for it. */
   #slotOf({ high, low }: KeyHash): number {
     const mask = this.#slots.length - 1;
     for (let slot = high & mask; ; slot = (slot + 1) & mask) {

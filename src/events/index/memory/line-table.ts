@@ -1,4 +1,4 @@
-// Where the lines of a segment are, found by position.
+// The addresses of the lines of a segment, found by position.
 import type { LineAddress } from "../keys/indexed-line.ts";
 import { Column } from "./column.ts";
 
@@ -21,7 +21,7 @@ export class LineTable {
   }
 
   /**
-   * In the order of positions. Only lines with events: a line without any has the position of the
+   * Call it in the order of positions, and only for lines with events: a line without events has the position of the
    * next one.
    */
   add({ first, segment, offset, bytes }: LineAddress): void {
@@ -45,7 +45,7 @@ export class LineTable {
     };
   }
 
-  /** The last line that begins at `position` or before: the line that has it, if any does. */
+  /** Returns the last line that begins at `position` or before. If any line contains the position, it is this one. */
   getLine(position: number): LineAddress {
     let low = 0;
     let high = this.length;

@@ -1,10 +1,10 @@
-// Index files that could not be written, as bytes in memory: a cache with a limit. An image that
-// was dropped is made again when it is read.
+// Index files that could not be written, as bytes in memory: a cache of limited size. A dropped image is built again
+// when it is read.
 import type { IndexSource } from "../file/index-blocks.ts";
 
 export class MemoryImages {
   readonly #bytesMax: number;
-  // In the order of use, the latest at the end.
+  // In order of use; the most recent is last.
   readonly #images = new Map<MemoryImage, Uint8Array>();
   #bytes = 0;
 

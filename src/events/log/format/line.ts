@@ -1,13 +1,13 @@
-// A line of the log: all that one append call wrote. First what an index needs, then the payload,
-// last a checksum seeded with that of the line before: a line is valid at one point of one log
-// only.
+// A line of the log: everything that one append call wrote. The part that an index needs comes first, then the
+// payload, then a checksum. It is seeded with the checksum of the previous line, so a line is valid at only one point
+// of one log.
 import { crc32 } from "node:zlib";
 import { holdfastError } from "../../../errors.ts";
 import type { Items } from "../../model/query.ts";
 import type { EventBody, EventHead } from "../../model/stored-event.ts";
 import { hexOf, type Tip } from "./tip.ts";
 
-/** Larger content belongs into a file beside the log. */
+/** Larger content belongs in a file beside the log. */
 export const lineBytesMax: number = 16 * 1024 * 1024;
 
 export interface StoredCondition {
@@ -22,7 +22,7 @@ export interface Retag {
 }
 
 export interface LineHead {
-  /** The position of its first event; that of the next event when it has none. */
+  /** The position of its first event; if it has none, that of the next event. */
   readonly first: number;
   readonly time: string;
   readonly condition?: StoredCondition;
@@ -43,10 +43,7 @@ const crcMark = ',"crc":"';
 /** `,"crc":"01234567"}` and the newline. */
 export const lineTailBytes: number = crcMark.length + 8 + 3;
 
-/**
- * The part of a line that does not depend on its position: encoded before the gate is taken.
- * TOO_LARGE.
- */
+/** Encodes the part of a line that does not depend on its position, before the gate is acquired. Throws TOO_LARGE. */
 export function encodeContent({ condition, retag, events, payload }: LineContent): string {
   const head = JSON.stringify({ condition, retag, events });
   const text = `,${head.slice(1, -1)}${payloadMark}${payload.join(",")}]`;
@@ -62,7 +59,7 @@ export interface EncodedLine {
   readonly crc: number;
 }
 
-/** `seed`: the checksum of the line before. */
+/** `seed`: the checksum of the previous line. */
 export function encodeLine(content: string, first: number, time: string, seed: number): EncodedLine {
   const text = `{"first":${first},"time":${JSON.stringify(time)}${content}`;
   const crc = crc32(text, seed);
@@ -70,7 +67,7 @@ export function encodeLine(content: string, first: number, time: string, seed: n
   return { text: line, bytes: Buffer.byteLength(line), crc };
 }
 
-/** The tip after this line. */
+/** Returns the tip after this line. */
 export function tipAfter(
   tip: Tip,
   { events, retag }: Pick<LineContent, "events" | "retag">,
@@ -81,7 +78,7 @@ export function tipAfter(
   return { segment, length: tip.length + bytes, position: tip.position + events.length, crc, retagged };
 }
 
-/** The checksum of a whole line (with its newline); undefined when it does not fit the bytes. */
+/** Returns the checksum of a whole line, including its newline, or undefined if it does not match the bytes. */
 export function findLineCrc(line: Uint8Array, seed: number): number | undefined {
   const end = line.length - lineTailBytes;
   if (end <= 0) return undefined;
@@ -93,8 +90,8 @@ const crcMarkBytes = Buffer.from(crcMark);
 const lineEndBytes = Buffer.from('"}\n');
 
 /**
- * The checksum that a line ends with, not compared with its bytes. Byte by byte: it runs for every
- * line that is read.
+ * Returns the checksum at the end of a line, without verifying it. Works byte by byte, because it runs for every line
+ * that is read.
  */
 export function storedCrcOf(line: Uint8Array): number | undefined {
   const at = line.length - lineTailBytes;
@@ -108,22 +105,19 @@ export function storedCrcOf(line: Uint8Array): number | undefined {
   return crc;
 }
 
-/** -1 for any other byte: digits are written in lower case. */
+/** Returns -1 for any byte but a digit or a lower-case letter from a to f. */
 function hexValueOf(byte: number): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
   return byte >= 0x61 && byte <= 0x66 ? byte - 0x61 + 10 : -1;
 }
 
-/** Whether `bytes` has `part` at offset `at`. */
+/** True if `bytes` has `part` at offset `at`. */
 export function hasAt(bytes: Uint8Array, at: number, part: Uint8Array): boolean {
   for (let index = 0; index < part.length; index++) if (bytes[at + index] !== part[index]) return false;
   return true;
 }
 
-/**
- * Without the payload. JSON escapes quotes inside a text, so the payload mark cannot be a part of
- * one.
- */
+/** Decodes a line without its payload. The payload mark cannot occur inside a string, because JSON escapes quotes. */
 export function decodeHead(line: Uint8Array): LineHead {
   const bytes = Buffer.from(line.buffer, line.byteOffset, line.length);
   const end = bytes.indexOf(payloadMark);
@@ -137,7 +131,9 @@ export function decodeLine(line: Uint8Array): Line {
   return JSON.parse(Buffer.from(line.buffer, line.byteOffset, line.length).toString("utf8")) as Line;
 }
 
-/** The text of a line without position, time and checksum, to write it again at another point. */
+/**
+ * Returns the text of a line without position, time and checksum, so that it can be written again at another point.
+ */
 export function contentOf(line: Uint8Array): { readonly content: string; readonly time: string } {
   const text = Buffer.from(line.buffer, line.byteOffset, line.length - lineTailBytes).toString("utf8");
   const { time } = decodeHead(line);

@@ -1,5 +1,4 @@
-// The record of a log, log.json: its id and its mode. Decided once; it binds every process on every
-// machine.
+// The record of a log, log.json: its id and its mode. They are decided once and bind every process on every machine.
 import { decideRecord, findDecision } from "../../../durable/publish/record-file.ts";
 import type { Staging } from "../../../durable/publish/staging.ts";
 import { holdfastError } from "../../../errors.ts";
@@ -22,14 +21,14 @@ const logKind: RecordKind<LogRecord> = {
   },
 };
 
-/** A log whose record was lost is still there by its segments. */
+/** If the record is lost, the segments still show that there is a log. */
 export const logPart: PartKind = { what: "event log", room: "events", traces: ["log.json", "segments"] };
 
 function recordPath(directory: string): string {
   return `${directory}/log.json`;
 }
 
-/** NEWER_FORMAT before anything is written. */
+/** Throws NEWER_FORMAT before anything is written. */
 export async function findLog(disk: Disk, directory: string): Promise<LogRecord | undefined> {
   return await findDecision(disk, logKind, recordPath(directory));
 }
@@ -38,12 +37,9 @@ export async function decideLog(staging: Staging, directory: string, proposal: L
   return await decideRecord(staging, logKind, recordPath(directory), proposal);
 }
 
-/**
- * UNSUPPORTED_DISK for a log of mode "local" on a network mount: its lock does not exclude other
- * machines.
- */
+/** Throws UNSUPPORTED_DISK for a log of mode "local" on a network mount: its lock does not exclude other machines. */
 export function checkMode({ mode }: LogRecord, directory: string, { kind, type }: Disk["volume"]): void {
   if (mode === "share" || kind === "local") return;
-  const message = `${directory} is a log for one machine (mode "local"), and ${type} is not known to be local: another machine could write beside it. Export it on its own machine (holdfast events export), and import it into a new directory on the share.`;
+  const message = `${directory} is a log for one machine (mode "local"), but ${type} is not known to be local: another machine could write beside it. Export it on its own machine (holdfast events export), and import it into a new directory on the share.`;
   throw holdfastError("UNSUPPORTED_DISK", message, { path: directory, missing: ["a local disk"] });
 }

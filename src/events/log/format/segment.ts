@@ -1,5 +1,5 @@
-// A segment: a file of lines. Its first line, the header, names the end of the segment before it,
-// so that the segments form a chain.
+// A segment: a file of lines. Its first line, the header, names the end of the previous segment, so
+// that the segments form a chain.
 import { holdfastError, isHoldfastError } from "../../../errors.ts";
 import { putIfAbsent } from "../../../durable/publish/publish.ts";
 import type { Staging } from "../../../durable/publish/staging.ts";
@@ -12,31 +12,31 @@ import { contentOf, decodeHead, encodeLine, tipAfter, type LineHead } from "./li
 import { decodeTip, storedTip, type StoredTip, type Tip } from "./tip.ts";
 
 /**
- * From this size on, the next write session begins a new segment. Opening a log scans the newest
- * one: 8 MiB take a moment.
+ * Once a segment has this size, the next write session begins a new one. Opening a log scans the newest segment: 8
+ * MiB take a moment.
  */
 export const segmentBytesMax: number = 8 * 1024 * 1024;
 
 const headerBytesMax = 64 * 1024;
-/** All headers so far were shorter. */
+/** All headers so far are shorter. */
 const headerBytesMostly = 1024;
 const suffix = ".ndjson";
 
 export interface SegmentHeader {
   readonly log: string;
   readonly segment: number;
-  /** Of this very file: two files for one number have different ids. */
+  /** Id of this file: two files with one number have different ids. */
   readonly id: string;
-  /** Where the segment before it ends for good. */
+  /** The final tip of the previous segment. */
   readonly after: Tip;
 }
 
-/** A header as read. */
+/** A header that was read from its file. */
 export interface OpenedHeader extends SegmentHeader {
-  /** Its length: the first line begins there. */
+  /** Length of the header: the first line begins there. */
   readonly bytes: number;
   readonly crc: number;
-  /** The length of the whole file. */
+  /** Length of the whole file. */
   readonly size: number;
 }
 
@@ -66,10 +66,7 @@ export function encodeHeader(header: SegmentHeader): { readonly bytes: Uint8Arra
   return { bytes, crc: recordCrc(bytes) };
 }
 
-/**
- * Publishes the file, complete and durable, before any line is added to it. False when the number
- * is taken.
- */
+/** Publishes the file, complete and durable, before any line is added to it. Returns false if the number is taken. */
 export async function publishSegment(
   staging: Staging,
   directory: string,
@@ -80,8 +77,8 @@ export async function publishSegment(
 }
 
 /**
- * Opens a segment that counts. CORRUPT when it is missing: no process removes a segment, so its
- * lines are lost.
+ * Opens a segment that must exist. Throws CORRUPT if it is missing: no process removes a segment, so its lines are
+ * lost.
  */
 export async function openSegment(
   disk: Disk,
@@ -98,10 +95,10 @@ export async function openSegment(
   }
 }
 
-/** Makes a segment durable, also one that another process wrote. */
+/** Syncs a segment, which another process may have written. */
 export async function syncSegment(disk: Disk, directory: string, segment: number): Promise<void> {
   const file = await disk.open(segmentPath(directory, segment), "write").catch(async (error: unknown) => {
-    // A read-only descriptor can sync, too, but not on Windows.
+    // A read-only descriptor can sync too, but not on Windows.
     if (isHoldfastError(error, "NO_PERMISSION") || hasErrno(error, "ENOENT"))
       return await openSegment(disk, directory, segment);
     throw error;
@@ -114,33 +111,33 @@ export async function syncSegment(disk: Disk, directory: string, segment: number
 }
 
 export function missing(path: string, cause?: unknown): Error {
-  const message = `${path} is missing, and the log needs it: what was published in it cannot be read. Restore the file from a backup, or keep all that is whole: \`holdfast events verify\` tells what that is, and with --repair the log goes on without the rest. If the whole log was replaced while it was open, open it again.`;
+  const message = `${path} is missing, and the log needs it: the events published in it cannot be read. Restore the file from a backup, or keep what is intact: \`holdfast events verify\` reports it, and with --repair the log continues without the rest. If the whole log was replaced while it was open, open it again.`;
   return holdfastError("CORRUPT", message, { path }, cause);
 }
 
-/** Whether the segment is gone: not a stale answer, and not the whole log moved away. */
+/** True if the segment is really missing: the answer is not stale, and the log was not moved as a whole. */
 async function isLost(disk: Disk, directory: string, segment: number): Promise<boolean> {
-  // A failed listing tells nothing about a single file.
+  // A failed listing proves nothing about a single file.
   const there = await listSegments(disk, directory).catch(() => [segment]);
   if (there.includes(segment)) return false;
-  // On a share no absence is believed by itself. But a segment that counts exists before any later
-  // one is made: a listing with a later one and without this one proves that it is gone.
+  // On a share a failed open proves nothing. But a segment exists before any later one is created: a listing with a
+  // later one and without this one proves that it is missing.
   return disk.volume.kind === "local" || there.some((number) => number > segment);
 }
 
-/** CORRUPT, also when the segment is missing; NEWER_FORMAT. */
+/** Throws CORRUPT, also if the segment is missing; NEWER_FORMAT. */
 export async function readHeader(disk: Disk, directory: string, segment: number): Promise<OpenedHeader> {
   const path = segmentPath(directory, segment);
   const file = await openSegment(disk, directory, segment);
   try {
-    // An opening reads the headers of all segments: one short read each.
+    // Opening a log reads the headers of all segments: one short read each.
     let start = await file.read(0, headerBytesMostly);
     if (!start.includes(10)) start = await file.read(0, headerBytesMax);
     const end = start.indexOf(10) + 1;
     const bytes = start.subarray(0, end);
     const header = decodeRecord(headerKind, bytes, path);
     if (header.segment !== segment) {
-      const message = `${path} says that it is segment ${header.segment}: it was copied or renamed. Move it away.`;
+      const message = `${path} has the header of segment ${header.segment}: it was copied or renamed. Move it away.`;
       throw holdfastError("CORRUPT", message, { path });
     }
     const { size } = await file.stat();
@@ -150,7 +147,7 @@ export async function readHeader(disk: Disk, directory: string, segment: number)
   }
 }
 
-/** The numbers of all segments, in order. */
+/** Returns the numbers of all segments, in order. */
 export async function listSegments(disk: Disk, directory: string): Promise<number[]> {
   const numbers: number[] = [];
   for (const name of await disk.list(`${directory}/segments`)) {
@@ -161,7 +158,7 @@ export async function listSegments(disk: Disk, directory: string): Promise<numbe
   return numbers.sort((a, b) => a - b);
 }
 
-/** The checksum of a record: the eight digits before `"}` and the newline. */
+/** Returns the checksum of a record: the eight digits before the final `"}` and newline. */
 function recordCrc(record: Uint8Array): number {
   return Number.parseInt(Buffer.from(record.subarray(-11, -3)).toString("latin1"), 16);
 }
@@ -177,7 +174,7 @@ export function copyOf(line: Uint8Array): CopiedLine {
   return retag === undefined ? { events, ...contentOf(line) } : { events, retag, ...contentOf(line) };
 }
 
-/** A whole segment with these lines, and where it ends. */
+/** Returns a whole segment with these lines, and its end. */
 export function encodeSegment(
   header: SegmentHeader,
   lines: readonly CopiedLine[],

@@ -4,29 +4,26 @@ import { countOf, objectOf, textOf } from "../../../format/decoding.ts";
 export interface Tip {
   /** 0 before the first segment. */
   readonly segment: number;
-  /** Bytes of that segment that count. */
+  /** Number of published bytes in that segment. */
   readonly length: number;
-  /** Of the last event; 0 for none. */
+  /** Position of the last event; 0 if there is none. */
   readonly position: number;
-  /** Of the last line, or of the header of the segment; it seeds the next line. */
+  /** Checksum of the last line, or of the segment's header; it seeds the next line. */
   readonly crc: number;
-  /**
-   * The newest segment with a retag, 0 for none; the header of that segment leads to the one before
-   * it.
-   */
+  /** The newest segment with a retag, 0 if there is none. Its header leads to the previous one. */
   readonly retagged: number;
 }
 
 export const emptyTip: Tip = { segment: 0, length: 0, position: 0, crc: 0, retagged: 0 };
 
-/** Whether both are the same point, by segment and length. */
+/** True if both are the same point, by segment and length. */
 export function isSameTip(one: Tip, other: Tip): boolean {
   return one.segment === other.segment && one.length === other.length;
 }
 
 /**
- * Whether they also agree on the lines before it: in a copy of the log that went on by itself,
- * another line may end there.
+ * True if both also agree on all lines before it. A copy of the log that was continued separately may have another
+ * line that ends at the same point.
  */
 export function isEqualTip(one: Tip, other: Tip): boolean {
   return isSameTip(one, other) && one.position === other.position && one.crc === other.crc;
@@ -40,7 +37,7 @@ export function hexOf(crc: number): string {
   return crc.toString(16).padStart(8, "0");
 }
 
-/** A tip as records have it. */
+/** A tip as stored in records. */
 export interface StoredTip extends Omit<Tip, "crc"> {
   readonly crc: string;
 }

@@ -1,5 +1,5 @@
-// The head of a log on one machine: a small record, written in place after each sync. It tells all
-// processes of this boot how far the log is published.
+// The head of a log on one machine: a small record, written in place after each sync. All processes of this boot read
+// from it how far the log is published.
 import { parentOf, syncNames } from "../../../durable/publish/directory.ts";
 import { holdfastError, isHoldfastError } from "../../../errors.ts";
 import { countOf, flagOf, objectOf, textOf } from "../../../format/decoding.ts";
@@ -9,26 +9,26 @@ import type { Disk, DiskFile } from "../../../ports/disk.ts";
 import { decodeTip, storedTip, type StoredTip, type Tip } from "../format/tip.ts";
 
 /**
- * Always all of them: a shorter record over a longer one would leave a mixture. Less than a page:
- * the kernel writes it at once.
+ * Every record fills it: a shorter record over a longer one would leave a mixture. It is smaller than a page, which
+ * the kernel writes at once.
  */
 const headBytes = 512;
-/** A reader may see half of a write; the next look sees all of it. */
+/** A reader may see half of a write. The next read sees all of it. */
 const looksMax = 20;
 
 export interface Head {
   readonly boot: string;
-  /** The lines were synced before: then the tip also holds after a restart, as a lower limit. */
+  /**
+   * True if the lines were synced before the head was written. Then, after a restart, the log has at least these
+   * lines.
+   */
   readonly isSynced: boolean;
   /**
-   * The lock file by which writers come into this segment; empty in heads of releases that did not
-   * record it.
+   * The lock file under which writers enter this segment. Empty in heads of older releases, which did not record it.
    */
   readonly lock: string;
   readonly tip: Tip;
-  /**
-   * Where the room behind the tip ends, if it was written in this boot; else the length of the tip.
-   */
+  /** The end of the room after the tip if this boot wrote it, otherwise the end of the tip. */
   readonly room: number;
 }
 
@@ -60,9 +60,7 @@ export class HeadFile {
   readonly #disk: Disk;
   readonly path: string;
   #open: OpenHead | undefined;
-  /**
-   * The head that was read or written last: mostly it is unchanged, and need not be decoded again.
-   */
+  /** The head that was read or written last. It has usually not changed, so it need not be decoded again. */
   #last: { readonly bytes: Uint8Array; readonly head: Head } | undefined;
 
   constructor(disk: Disk, path: string) {
@@ -70,7 +68,7 @@ export class HeadFile {
     this.path = path;
   }
 
-  /** Undefined for a head that is missing, or torn by a power cut. NEWER_FORMAT. */
+  /** Returns undefined for a head that is missing, or torn by a power cut. Throws NEWER_FORMAT. */
   async find(): Promise<Head | undefined> {
     await this.#forgetReplaced();
     for (let look = 0; look < looksMax; look++) {
@@ -87,7 +85,7 @@ export class HeadFile {
     return undefined;
   }
 
-  /** Only under the gate. Not synced: after a power cut the segments decide. */
+  /** Call it only under the gate. Not synced: after a power cut the segments show how far the log goes. */
   async write(head: Head): Promise<void> {
     const { boot, isSynced, lock, tip, room } = head;
     const record = encodeRecord(headKind, { boot, isSynced, lock, tip: storedTip(tip), room }, { isChecked: true });
@@ -95,17 +93,17 @@ export class HeadFile {
       throw holdfastError("TOO_LARGE", "The head does not fit.", { limit: headBytes, actual: record.length });
     const bytes = Buffer.alloc(headBytes, " ");
     bytes.set(record);
-    // So that `cat` ends its line.
+    // Ends the output of `cat` with a newline.
     bytes[headBytes - 1] = 10;
-    // It could not be written when it was opened, as on a disk that was mounted again since.
+    // The file was opened read-only, for example before the disk was remounted.
     if (this.#open?.isReadOnly) await this.close();
     await this.#with((file) => file.write(0, bytes));
     this.#last = { bytes, head };
   }
 
   /**
-   * Creates an empty one, which reads as none. True: there was none, so the first head has to be
-   * synced.
+   * Creates an empty file, which reads as no head, unless one exists. Returns true if it created one: the caller must
+   * then sync the first head.
    */
   async ensure(): Promise<boolean> {
     try {
@@ -117,7 +115,7 @@ export class HeadFile {
     }
   }
 
-  /** The content and the name: from then on no power cut takes the head away. */
+  /** Syncs the content and the name: from then on no power cut can remove the head. */
   async sync(): Promise<void> {
     await this.#with((file) => file.sync());
     await syncNames(this.#disk, parentOf(this.path));
@@ -135,7 +133,7 @@ export class HeadFile {
     return { ...head, tip: decodeTip(tip) };
   }
 
-  /** Looks up the name: no reader finds what is written to a file that was removed or replaced. */
+  /** Closes the file if its name is gone or belongs to another file: no reader would find what is written to it. */
   async #forgetReplaced(): Promise<void> {
     const open = this.#open;
     if (open === undefined) return;
@@ -163,13 +161,13 @@ export class HeadFile {
     try {
       file = await this.#disk.open(this.path, "write");
     } catch (error) {
-      // A process without the right to write can still read.
+      // A process without write permission can still read.
       if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
       file = await this.#disk.open(this.path, "read");
       isReadOnly = true;
     }
     const opened = { file, identity: (await file.stat()).identity, isReadOnly };
-    // Another caller of this process was faster.
+    // Another caller of this process has opened it meanwhile.
     if (this.#open !== undefined) await file.close();
     return (this.#open ??= opened);
   }

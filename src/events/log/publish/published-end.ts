@@ -1,21 +1,22 @@
-// How far a log on one machine is published, for a process that takes no lock: what the head says
-// where it is believed, and what the segments say after a restart.
+// Determines how far a log on one machine is published, without a lock: from the head if it is believed, otherwise
+// (after a restart) from the lines of the segments.
 import { isKnownBoot } from "../../../ports/host.ts";
-import { listSegments, missing, segmentPath, syncSegment } from "../format/segment.ts";
-import { emptyTip, isBefore, type Tip } from "../format/tip.ts";
+import { tipAfter } from "../format/line.ts";
+import { listSegments, missing, openSegment, readHeader, segmentPath, syncSegment } from "../format/segment.ts";
+import { emptyTip, isBefore, isEqualTip, isSameTip, type Tip } from "../format/tip.ts";
 import type { LogFiles } from "../log-files.ts";
 import { mustContinue } from "../read/continuation.ts";
+import { damaged, hasLineEnd, headOf, scanFile } from "../read/scan.ts";
 import type { Head, HeadFile } from "./head-file.ts";
-import { parsedEndOf } from "./parsed-end.ts";
 
 export class PublishedEnd {
   readonly #files: LogFiles;
   readonly #headFile: HeadFile;
-  /** The head as this process found it first. */
+  /** The head as this process first found it. */
   #first: { readonly head: Head | undefined } | undefined;
-  /** The end that the segments have beside a head that is not believed. */
+  /** The end found by parsing the segments, because this head is not believed. */
   #parsed: { readonly head: Head; readonly tip: Tip } | undefined;
-  /** Up to here this process has synced what other writers did not. */
+  /** This process has synced up to here lines that other writers did not sync. */
   #synced: Tip = emptyTip;
 
   constructor(files: LogFiles, headFile: HeadFile) {
@@ -24,14 +25,14 @@ export class PublishedEnd {
   }
 
   /**
-   * `isHeadAlone`: a writer is at work, so the head alone counts. `lockId`: of the gate that this
-   * process had last.
+   * `isHeadAlone`: a writer is active, so only the head counts. `lockId`: the lock file of the gate that this process
+   * held last.
    */
   async tip({ isHeadAlone, lockId }: { isHeadAlone: boolean; lockId: string | undefined }): Promise<Tip> {
     const head = await this.findHead();
     if (head !== undefined && (isHeadAlone || this.isBelieved(head))) return await this.shown(head);
     const tip = await this.shown({ isSynced: head?.isSynced ?? false, tip: await this.#parsedOnce(head, lockId) });
-    // Another look: a writer publishes a head before it writes, and from then on the head decides.
+    // Read the head again: a writer publishes a head before it writes lines, and from then on the head decides.
     const now = await this.findHead();
     return now !== undefined && this.isBelieved(now) ? await this.shown(now) : tip;
   }
@@ -43,10 +44,9 @@ export class PublishedEnd {
   }
 
   /**
-   * A head is believed if it is of this boot and its lines were synced; or if it was written while
-   * this process has the log open, because then there was no restart since. The boot id alone
-   * proves nothing about lines that were not synced: a file system that went away and came back in
-   * one boot may have lost them, and kept the head.
+   * A head is believed if it is of this boot and its lines were synced, or if it was written while this process had
+   * the log open, because no restart came between. The boot id alone proves nothing about unsynced lines: a file
+   * system that was remounted within one boot may have lost them and kept the head.
    */
   isBelieved(head: Head): boolean {
     const { bootId } = this.#files;
@@ -55,8 +55,8 @@ export class PublishedEnd {
   }
 
   /**
-   * The tip of a believed head. If this process syncs, all it shows is durable, also lines of a
-   * writer that does not sync: its own answers and checkpoints rest on them.
+   * Returns the tip of a believed head. If this process syncs, it first syncs lines of a writer that does not: its
+   * own answers and checkpoints depend on them.
    */
   async shown({ isSynced, tip }: Pick<Head, "isSynced" | "tip">): Promise<Tip> {
     const isDurable = isSynced || tip.segment === 0 || !isBefore(this.#synced, tip);
@@ -68,10 +68,11 @@ export class PublishedEnd {
   }
 
   /**
-   * The end of all valid lines. CORRUPT when a synced head tells of more, or of something else: it
-   * was durable then, so it was damaged since. The name of the head is durable from the first one
-   * on, so a missing head was removed by hand. Then nothing tells that an invalid line never
-   * counted, and it is damage, too.
+   * Returns the end of all valid lines.
+   *
+   * Throws CORRUPT if a synced head names more lines, or different ones: they were durable, so they were damaged
+   * since. The name of the head is durable from the beginning, so a missing head was removed by hand. Then nothing
+   * shows that an invalid line was never published, so it is damage too.
    */
   async tipAfterRestart(head: Head | undefined, lockId: string | undefined): Promise<Tip> {
     const { disk, directory } = this.#files;
@@ -83,7 +84,7 @@ export class PublishedEnd {
     return newest === 0 ? emptyTip : await parsedEndOf(this.#files, newest, { floor, isStrict });
   }
 
-  /** Once for each head: a writer publishes another one before it writes. */
+  /** Parses once per head: a writer publishes another head before it writes. */
   async #parsedOnce(head: Head | undefined, lockId: string | undefined): Promise<Tip> {
     if (head === undefined) return await this.tipAfterRestart(head, lockId);
     if (this.#parsed?.head !== head) this.#parsed = { head, tip: await this.tipAfterRestart(head, lockId) };
@@ -92,9 +93,66 @@ export class PublishedEnd {
 }
 
 /**
- * Whether a head was written under another lock file than that of the gate. Its writer may have
- * been late: another writer had gone on already, before the end that this head names.
+ * True if a head was written under another lock file than that of the gate. Its writer may have been late: another
+ * writer may already have continued from an earlier point.
  */
 export function mayBeLate(lockOfHead: string, lockId: string | undefined): boolean {
   return lockOfHead !== "" && lockOfHead !== lockId;
+}
+
+interface Parsing {
+  /** A point that was published earlier. If it is in this segment, the valid lines must reach it. Default: none. */
+  readonly floor?: Tip | undefined;
+  /**
+   * If true, an invalid line that ends in a newline is damage. By default it is an unfinished
+   * write, and the log ends before it.
+   */
+  readonly isStrict?: boolean | undefined;
+}
+
+/** Returns the end of the valid lines of a segment. Throws CORRUPT. */
+export async function parsedEndOf(
+  { disk, directory }: LogFiles,
+  segment: number,
+  { floor = emptyTip, isStrict = false }: Parsing = {},
+): Promise<Tip> {
+  const path = segmentPath(directory, segment);
+  const header = await readHeader(disk, directory, segment);
+  const file = await openSegment(disk, directory, segment);
+  try {
+    let tip: Tip = { ...header.after, segment, length: header.bytes, crc: header.crc };
+    let isPassed = floor.segment !== segment || isEqualTip(tip, floor);
+    for await (const lines of scanFile(file, { segment, from: tip.length, to: header.size, crc: tip.crc }))
+      for (const line of lines) {
+        tip = tipAfter(tip, headOf(path, line), { bytes: line.bytes.length, crc: line.crc });
+        isPassed ||= isSameTip(tip, floor) && isEqualTip(tip, floor);
+      }
+    if (!isPassed || (isStrict && (await hasLineEnd(file, tip.length))))
+      throw damaged(path, isPassed ? tip.length : Math.min(tip.length, floor.length));
+    return tip;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Returns the whole lines of a segment after a point, and their end. */
+export async function linesBehind(
+  { disk, directory }: LogFiles,
+  tip: Tip,
+): Promise<{ readonly lines: readonly Uint8Array[]; readonly end: Tip }> {
+  const { segment, length: from, crc } = tip;
+  const path = segmentPath(directory, segment);
+  const file = await openSegment(disk, directory, segment);
+  try {
+    const found: Uint8Array[] = [];
+    let end = tip;
+    for await (const lines of scanFile(file, { segment, from, to: (await file.stat()).size, crc }))
+      for (const line of lines) {
+        found.push(Uint8Array.from(line.bytes));
+        end = tipAfter(end, headOf(path, line), { bytes: line.bytes.length, crc: line.crc });
+      }
+    return { lines: found, end };
+  } finally {
+    await file.close();
+  }
 }

@@ -1,8 +1,8 @@
-// Publishing between machines. On a share a lock on one file fences nothing about another file, so
-// a chain decides, not the gate. The way of a batch:
+// Publishing between machines. On a share a lock on one file does not fence another file, so a chain
+// decides, not the gate. The path of a batch:
 //
-//   1. The chain names this writer and the segment that it may write into    TenureChain.name
-//   2. The segment is opened anew, or a new one is published; its end must
+//   1. The chain names this writer and the segment that it may write to      TenureChain.name
+//   2. The segment is opened again, or a new one is published; its end must
 //      be the tip
 //   3. Lines are written at the end and synced
 //   4. The chain gets the new tip, if this writer is still named: now the
@@ -15,9 +15,9 @@ import type { DiskFile } from "../../../ports/disk.ts";
 import { encodeHeader, listSegments, openSegment, publishSegment, segmentPath } from "../format/segment.ts";
 import { decodeTip, type Tip } from "../format/tip.ts";
 import type { LogFiles } from "../log-files.ts";
-import { damaged, lookAtEnd } from "../read/scan.ts";
-import { WriteSessionLost, type Publisher, type Rewriting, type WriteSession } from "./publisher.ts";
-import { mustHaveEpochs, TenureChain, type Named, type TenureOptions, type Writer } from "./tenure-chain.ts";
+import { damaged, readEnd } from "../read/scan.ts";
+import { WriteSessionLost, type Publisher, type LogRewrite, type WriteSession } from "./publisher.ts";
+import { mustHaveEpochs, TenureChain, type NamedWriter, type TenureOptions, type Writer } from "./tenure-chain.ts";
 
 export class SharePublisher implements Publisher {
   protected readonly files: LogFiles;
@@ -29,23 +29,23 @@ export class SharePublisher implements Publisher {
   }
 
   /**
-   * CORRUPT for segments without a chain, and for a chain that does not know all of them: one of
-   * the two was put back.
+   * Throws CORRUPT for segments without a chain, and for a chain that does not know all segments: one of the two was
+   * restored from an older state.
    */
   static async open(files: LogFiles, options?: TenureOptions): Promise<SharePublisher> {
     const { disk, directory } = files;
-    // Segments first: the chain is made before any of them, and gives each its number before it is
-    // made.
+    // List segments first: the chain is created before any of them, and assigns each number before its segment is
+    // created.
     const newest = (await listSegments(disk, directory)).at(-1) ?? 0;
     if (newest > 0) await mustHaveEpochs(disk, directory);
     const tenures = await TenureChain.open(files, options);
-    // On a share the view of the chain may be older than that of the segments: there the number is
-    // checked when it is used.
+    // On a share the cached chain may be older than the list of segments. There the number is checked when it is
+    // used.
     if (disk.volume.kind === "local" && newest > (await tenures.state()).segments) throw unnamed(files, newest);
     return new this(files, tenures);
   }
 
-  /** Makes the chain if there is none. Checks nothing. */
+  /** Creates the chain if there is none. Checks nothing. */
   static async openAsItIs(files: LogFiles, options?: TenureOptions): Promise<SharePublisher> {
     return new this(files, await TenureChain.open(files, options));
   }
@@ -59,7 +59,7 @@ export class SharePublisher implements Publisher {
   }
 
   async begin(): Promise<WriteSession> {
-    let named: Named | undefined;
+    let named: NamedWriter | undefined;
     try {
       const tip = await this.files.continuity.following(async () => {
         named = await this.#tenures.name();
@@ -68,20 +68,19 @@ export class SharePublisher implements Publisher {
       if (named === undefined) throw new Error("A look was not taken.");
       return await this.#enter(tip, named.writer);
     } catch (error) {
-      // The chain does not fit the segments. Nothing was made under this number, and the next
-      // writer gets the same error.
+      // The chain does not match the segments. Nothing was created under this number, so resign: the next writer gets
+      // the same error.
       if (named !== undefined && isHoldfastError(error, "CORRUPT", "CLOSED")) await this.#tenures.resign(named);
       throw error;
     }
   }
 
-  rewriting(): Rewriting {
+  rewriting(): LogRewrite {
     return this.#tenures.rewriting();
   }
 
   async close(): Promise<void> {
-    // No descriptor is kept between sessions: with a kept one most of a segment was read as zeros
-    // on NFS.
+    // No file stays open between sessions: on NFS, an open one read most of a segment as zeros.
     await this.#tenures.settled();
   }
 
@@ -101,16 +100,16 @@ export class SharePublisher implements Publisher {
   }
 
   /**
-   * Opened anew each time, so that this client sees what another has written. CORRUPT when the tip
-   * is not there: no reader passes a hole. Also when bytes stand behind it where this writer is to
-   * write: it goes on there only if no writer was named, and then none can have written them.
+   * Opens the file again each time, so that this client sees what others have written. Throws CORRUPT if the file is
+   * shorter than the tip: a reader must not continue past a hole. For writing, it also throws if bytes follow the
+   * tip: this writer continues the segment only if no writer was named, and then none can have written there.
    */
   async #openAt(tip: Tip, mode: "read" | "write"): Promise<DiskFile> {
     const { disk, directory } = this.files;
     const path = segmentPath(directory, tip.segment);
     const file = await openSegment(disk, directory, tip.segment, mode);
     try {
-      const { stands, next } = await lookAtEnd(file, tip);
+      const { stands, next } = await readEnd(file, tip);
       if (!stands) throw damaged(path, Math.min((await file.stat()).size, tip.length));
       if (mode === "write" && next !== undefined) throw putBack(path);
       return file;
@@ -121,15 +120,15 @@ export class SharePublisher implements Publisher {
   }
 }
 
-/** For a segment with a number that the chain has given to no writer. */
+/** Returns the error for a segment whose number the chain has assigned to no writer. */
 function unnamed({ directory }: LogFiles, segment: number): Error {
   const path = segmentPath(directory, segment);
-  const message = `${path} has a number that was given to no writer: it was put here, or ${directory}/tenures was put back to an older state. Nothing was changed. Restore the whole log into an empty directory; or keep all that is whole, and have the rest moved aside: \`holdfast events verify --repair\`.`;
+  const message = `${path} has a number that no writer was assigned: it was copied here, or ${directory}/tenures was restored to an older state. Nothing was changed. Restore the whole log into an empty directory; or keep what is intact, and move the rest aside: \`holdfast events verify --repair\`.`;
   return holdfastError("CORRUPT", message, { path });
 }
 
 function putBack(path: string): Error {
-  const message = `${path} has more in it than counts, and no writer can have written that: the tenures of the log were put back to an older state. Nothing was changed. Restore the whole log into an empty directory; or keep all that is whole: \`holdfast events verify --repair\`.`;
+  const message = `${path} has bytes after the published end that no writer can have written: the tenures of the log were restored to an older state. Nothing was changed. Restore the whole log into an empty directory; or keep what is intact: \`holdfast events verify --repair\`.`;
   return holdfastError("CORRUPT", message, { path });
 }
 
@@ -148,7 +147,7 @@ class ShareSession implements WriteSession {
   published: Tip;
   end: Tip;
   /**
-   * It has published for the last time, lost its tenure, or written lines that may never be
+   * Set once the session has published for the last time, lost its tenure, or written lines that may never be
    * published.
    */
   #isOver = false;
@@ -167,10 +166,10 @@ class ShareSession implements WriteSession {
   }
 
   async publish(lines: Uint8Array, next: Tip, isLast: boolean): Promise<void> {
-    // Before anything is written: after the last publish the next writer writes at the same offset.
+    // Check before writing: after its last publish, the next writer writes at the same offset.
     if (this.#isOver) throw new WriteSessionLost("it has published for the last time");
-    // After a failure the lines may land late, so nothing else is written here. They are never
-    // published: nothing to undo.
+    // Set it before the write: if that fails, the lines may arrive late, so nothing else is written here. They are
+    // never published, so there is nothing to undo.
     this.#isOver = true;
     await this.#file.write(this.end.length, lines);
     await this.#file.sync();
@@ -181,11 +180,11 @@ class ShareSession implements WriteSession {
   }
 
   async close(): Promise<void> {
-    // What counts was synced and published before: a failed close takes nothing back.
+    // Published lines were synced before, so a failed close loses nothing.
     await this.#file.close().catch(() => undefined);
     if (this.#isOver) return;
     this.#isOver = true;
-    // If it fails, the next writer only begins a new segment.
+    // If this fails, the next writer only begins a new segment.
     await this.#tenures.commit(this.#writer, this.end, true).catch(() => undefined);
   }
 }

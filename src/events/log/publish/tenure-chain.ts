@@ -1,6 +1,6 @@
-// The chain of tenures: on a share it says how far a log is published, and which writer may write
-// into which segment. A tenure is the time from the state that names a writer to the state that
-// names it no more.
+// The chain of tenures: on a share it records how far a log is published, and which writer may write to which
+// segment. A tenure begins with the state that names a writer, and ends with the first state that no longer does.
+import { listIfThere } from "../../../durable/publish/directory.ts";
 import { growingEpochs } from "../../../durable/chain/epoch-rollover.ts";
 import { RollingChain } from "../../../durable/chain/rolling-chain.ts";
 import { outcomeUnknown } from "../../../durable/publish/publish.ts";
@@ -8,20 +8,19 @@ import { holdfastError, isHoldfastError } from "../../../errors.ts";
 import { countOf, objectOf, textOf } from "../../../format/decoding.ts";
 import { findSlotNumber } from "../../../format/name.ts";
 import type { RecordKind } from "../../../format/record.ts";
-import { hasErrno } from "../../../ports/disk-error.ts";
 import type { Disk } from "../../../ports/disk.ts";
 import { segmentPath } from "../format/segment.ts";
 import { decodeTip, emptyTip, storedTip, type StoredTip, type Tip } from "../format/tip.ts";
 import type { LogFiles } from "../log-files.ts";
-import type { Rewriting } from "./publisher.ts";
+import type { LogRewrite } from "./publisher.ts";
 
 /**
- * So many that a writer hardly ever sleeps through two epochs: after that nothing tells whether its
- * last append counts.
+ * So many that a writer hardly ever sleeps through two epochs. After that long, nothing shows whether its last append
+ * counted.
  */
 const slotsMin = 256;
 
-/** The writer that may write, until it publishes for the last time or another takes over. */
+/** The current writer, until it publishes for the last time or another takes over. */
 export interface Writer {
   readonly tenure: string;
   readonly holder: string;
@@ -30,10 +29,10 @@ export interface Writer {
 
 export interface Tenures {
   readonly tip: StoredTip;
-  /** The highest segment number that any writer was given: no number is given twice. */
+  /** The highest segment number assigned to any writer: no number is assigned twice. */
   readonly segments: number;
   readonly writer?: Writer;
-  /** The id of the last append to this chain, for a writer that slept. */
+  /** The id of the last append to this chain, so that a writer that slept recognizes its own. */
   readonly by: string;
 }
 
@@ -48,8 +47,8 @@ const tenuresKind: RecordKind<Tenures> = {
   },
 };
 
-/** The state before and after a writer was named. */
-export interface Named {
+/** The state before a writer was named, and the one that names it. */
+export interface NamedWriter {
   readonly before: Tenures;
   readonly after: Tenures;
   readonly writer: Writer;
@@ -61,7 +60,7 @@ type OpenChain = (...args: Parameters<typeof RollingChain.open<Tenures>>) => Pro
 export interface TenureOptions {
   /** The first state of a new chain. */
   readonly initial?: Tenures;
-  /** The real chain, or a known-wrong one. */
+  /** The real chain, or a faulty one for tests. */
   readonly openChain?: OpenChain;
 }
 
@@ -74,7 +73,7 @@ export class TenureChain {
     this.#chain = chain;
   }
 
-  /** Makes the chain if there is none. */
+  /** Creates the chain if there is none. */
   static async open(
     files: LogFiles,
     {
@@ -85,8 +84,7 @@ export class TenureChain {
     const chain = await openChain(files.staging, `${files.directory}/tenures`, {
       kind: tenuresKind,
       initial,
-      // A writer that slept through thousands of appends finds no trace of its own: then it is
-      // unknown.
+      // A writer that slept through thousands of appends finds no trace of its own, so the outcome is unknown.
       counts: async ({ by }, id) => (by === id ? true : undefined),
       slotsPerEpoch: growingEpochs(slotsMin),
       bootId: files.bootId,
@@ -98,7 +96,7 @@ export class TenureChain {
     return (await this.#chain.read()).state;
   }
 
-  /** False when the chain on disk is not the one that this process knows. */
+  /** Returns false if the chain on disk is not the one that this process has opened. */
   async isStanding(): Promise<boolean> {
     return await this.#chain.isStanding();
   }
@@ -107,8 +105,8 @@ export class TenureChain {
     await this.#chain.settled();
   }
 
-  /** Names this process as the writer, instead of any other one. */
-  async name(): Promise<Named> {
+  /** Names this process as the writer, in place of the current one. */
+  async name(): Promise<NamedWriter> {
     const tenure = this.#files.newId();
     const holder = (await this.#files.ground.session()).holder.id;
     let before: Tenures | undefined;
@@ -124,18 +122,15 @@ export class TenureChain {
   }
 
   /**
-   * Under the gate, a writer that is still named is dead, or has lost the gate. Its lines, also
-   * late ones, must not land where the next writer writes: that one gets a new segment.
+   * This process holds the gate. A writer that is still named is therefore dead, or has lost the gate. Its lines,
+   * even late ones, must not land where the next writer writes: that one gets a new segment.
    */
   #segmentFor({ tip, segments, writer }: Tenures): number {
     return writer !== undefined || tip.segment === 0 || this.#files.isFull(tip) ? segments + 1 : tip.segment;
   }
 
-  /**
-   * Restores the state before `name`. If that fails, the next writer gets another segment, as after
-   * a dead writer.
-   */
-  async resign({ writer: { tenure }, before }: Named): Promise<void> {
+  /** Restores the state before `name`. If that fails, the next writer gets another segment, as after a dead writer. */
+  async resign({ writer: { tenure }, before }: NamedWriter): Promise<void> {
     const by = this.#files.newId();
     await this.#chain
       .append(by, (state) => (isNamed(state, tenure) ? { ...before, by } : undefined))
@@ -143,8 +138,8 @@ export class TenureChain {
   }
 
   /**
-   * The commit point: `tip` counts from now on, if `writer` is still named. False: nothing of its
-   * tenure ever counts.
+   * The commit point: from now on `tip` counts, if `writer` is still named. Returns false if it is not: nothing that
+   * it has not yet published will ever count.
    */
   async commit(writer: Writer, tip: Tip, isLast: boolean): Promise<boolean> {
     const by = this.#files.newId();
@@ -157,14 +152,14 @@ export class TenureChain {
       if (won !== undefined) this.#files.continuity.reach(tip);
       return won !== undefined;
     } catch (error) {
-      // The append may have been done, or may still be on its way.
+      // The append may have been made, or may still be in progress.
       if (isHoldfastError(error, "OUTCOME_UNKNOWN", "IO_ERROR"))
         throw outcomeUnknown(segmentPath(this.#files.directory, writer.segment), error);
       throw error;
     }
   }
 
-  rewriting(): Rewriting {
+  rewriting(): LogRewrite {
     const tenure = this.#files.newId();
     let isBegun = false;
     const move = async (change: (state: Tenures) => Omit<Tenures, "by">): Promise<Tenures> => {
@@ -196,20 +191,17 @@ function isNamed({ writer }: Tenures, tenure: string): boolean {
   return writer?.tenure === tenure;
 }
 
-/** Whether the chain of tenures was ever begun. */
+/** True if the chain of tenures exists. */
 export async function hasEpochs(disk: Disk, directory: string): Promise<boolean> {
-  const epochs = await disk.list(`${directory}/tenures/epochs`).catch((error: unknown) => {
-    if (hasErrno(error, "ENOENT", "ENOTDIR")) return [];
-    throw error;
-  });
+  const epochs = await listIfThere(disk, `${directory}/tenures/epochs`);
   return epochs.some((name) => findSlotNumber(name) !== undefined);
 }
 
-/** For a log with segments. CORRUPT without a chain: a new one would hide them all. */
+/** For a log that has segments. Throws CORRUPT if the chain is missing: a new one would hide all segments. */
 export async function mustHaveEpochs(disk: Disk, directory: string): Promise<void> {
   if (await hasEpochs(disk, directory)) return;
   const path = `${directory}/tenures`;
-  const message = `${path} is gone, or has lost its epochs: it says how much of ${directory}/segments counts. Nothing was changed. Restore it from a backup of the same moment as the segments; without one, \`holdfast events verify --repair\` makes it anew, and all lines that are whole count.`;
+  const message = `${path} is gone, or has lost its epochs: it records how much of ${directory}/segments counts. Nothing was changed. Restore it from a backup of the same moment as the segments; without one, \`holdfast events verify --repair\` creates it again, and all intact lines count.`;
   throw holdfastError("CORRUPT", message, { path });
 }
 

@@ -1,5 +1,5 @@
-// Whether a segment continues the log: header by header it leads back to a point that counts, with
-// all lines in between.
+// Checks that a segment continues the log: its headers must lead back, one by one, to a published point, with all
+// lines in between.
 import { holdfastError, isHoldfastError } from "../../../errors.ts";
 import { hasErrno } from "../../../ports/disk-error.ts";
 import type { DiskFile } from "../../../ports/disk.ts";
@@ -9,9 +9,8 @@ import { openSegment, readHeader, segmentPath, type OpenedHeader } from "../form
 import { isEqualTip, type Tip } from "../format/tip.ts";
 
 /**
- * CORRUPT when the segment `newest` does not lead back to `from`: it is of another log, or some
- * files of the log are older than the rest. `mayBranchOff`: it may continue the log before `from`,
- * at a point that is there.
+ * Throws CORRUPT if segment `newest` does not lead back to `from`: it belongs to another log, or some files of the
+ * log are older than the rest. `mayBranchOff`: it may continue the log at an existing point before `from`.
  */
 export async function mustContinue(
   files: LogFiles,
@@ -24,7 +23,7 @@ export async function mustContinue(
   while (number > from.segment) {
     const header = await getHeader(files, number);
     if (end !== undefined && !(await isThere(files, end)))
-      throw foreign(files, newest, `it needs ${end.length} bytes of segment ${number}, which are not there`);
+      throw foreign(files, newest, `it needs ${end.length} bytes of segment ${number}, which do not exist`);
     end = header.after;
     number = end.segment;
   }
@@ -36,7 +35,7 @@ export async function mustContinue(
     throw foreign(
       files,
       newest,
-      `it goes on after byte ${end.length} of segment ${number}, which is no end of a line of this log`,
+      `it goes on after byte ${end.length} of segment ${number}, where no line of this log ends`,
     );
 }
 
@@ -45,7 +44,7 @@ async function getHeader(files: LogFiles, number: number): Promise<OpenedHeader>
     if (!isHoldfastError(error, "CORRUPT") || hasErrno(error.cause, "ENOENT")) throw error;
     throw foreign(files, number, "its header cannot be read", error);
   });
-  if (header.log !== files.logId) throw foreign(files, number, `it is of another log, ${header.log}`);
+  if (header.log !== files.logId) throw foreign(files, number, `it belongs to another log, ${header.log}`);
   if (header.after.segment >= number) throw foreign(files, number, `it leads on to segment ${header.after.segment}`);
   return header;
 }
@@ -54,7 +53,7 @@ async function isThere(files: LogFiles, tip: Tip): Promise<boolean> {
   return await inSegment(files, tip, (file) => standsIn(file, tip));
 }
 
-/** Whether the lines of a segment lead from one point of it to the other. */
+/** True if the lines of a segment lead from one point in it to the other. */
 async function reaches(files: LogFiles, from: Tip, to: Tip): Promise<boolean> {
   return await inSegment(files, to, async (file) => {
     if (!(await standsIn(file, from))) return false;
@@ -78,12 +77,9 @@ async function inSegment<T>(
   }
 }
 
-/**
- * The remedy is the same in all cases: files of two moments of the log are mixed here, or of two
- * logs.
- */
+/** Returns the error for files of two logs, or of two moments of one log. The remedy is always the same. */
 function foreign({ directory }: LogFiles, number: number, why: string, cause?: unknown): Error {
   const path = segmentPath(directory, number);
-  const message = `${path} does not continue this log: ${why}. It was put here, or a part of the log was replaced by another one, as by a backup that was copied over it. Nothing was changed. Restore the whole log into an empty directory; or keep all that is whole, and have the rest moved aside: \`holdfast events verify --repair\`.`;
+  const message = `${path} does not continue this log: ${why}. It was copied here, or part of the log was replaced, for example by a backup that was copied over it. Nothing was changed. Restore the whole log into an empty directory; or keep what is intact, and move the rest aside: \`holdfast events verify --repair\`.`;
   return holdfastError("CORRUPT", message, { path }, cause);
 }

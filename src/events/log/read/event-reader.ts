@@ -1,4 +1,5 @@
-// Reads events: found by the index, read from their lines, decoded for the user.
+// Reads events: finds them by the index, reads their lines, and decodes them for the user.
+import { types } from "node:util";
 import type { SequencedEvent } from "../../../common.ts";
 import { EventLoopYield } from "../../../durable/wait/event-loop-yield.ts";
 import type { EventCodec } from "../../model/codec.ts";
@@ -11,7 +12,7 @@ import { damaged, lineOf, scanPublished } from "./scan.ts";
 import { readHeader, segmentPath } from "../format/segment.ts";
 import type { LogView } from "./view.ts";
 
-/** An event as it is stored. */
+/** An event as stored. */
 export interface StoredEvent {
   readonly position: number;
   readonly time: string;
@@ -22,7 +23,7 @@ export interface StoredEvent {
   readonly body: EventBody;
 }
 
-/** Events in a list of a scan. The first list has one: a caller that wants few pays for few. */
+/** Events per list of a scan. The first list has one event, so that a caller that wants few pays for few. */
 const listLengthMax = 256;
 
 export class EventReader {
@@ -48,7 +49,7 @@ export class EventReader {
     return { position, time, head: this.#withTags(position, head), ownTags: head.tags, body };
   }
 
-  /** The checksum of the line with this position. */
+  /** Returns the checksum of the line with this position. */
   async checksumAt(position: number): Promise<number> {
     return (await this.#lines.get(await this.#view.getLine(position))).crc;
   }
@@ -57,7 +58,7 @@ export class EventReader {
     for await (const list of this.readLists(items, range, backwards)) for (const event of list) yield event;
   }
 
-  /** In lists of any length: a generator step per event would add a third to its cost. */
+  /** Yields lists of any length: one generator step per event would add a third to its cost. */
   async *readLists(
     items: Items,
     range: PositionRange,
@@ -70,7 +71,7 @@ export class EventReader {
     for await (const position of this.#view.candidates(items, range, backwards)) {
       if (loopYield.isDue) await loopYield.take();
       const event = await this.get(position);
-      // The index compares hashes only.
+      // Compare with the event: the index compares only hashes.
       if (matches(items, event.head)) yield [event];
     }
   }
@@ -82,14 +83,16 @@ export class EventReader {
       const event = { type, data, tags, metadata, id, position, time };
       return untranslated === undefined ? event : Object.assign(event, untranslated);
     };
-    return decoded instanceof Promise ? decoded.then(make) : make(decoded);
+    return types.isPromise(decoded) ? decoded.then(make) : make(decoded);
   }
 
   async close(): Promise<void> {
     await this.#lines.close();
   }
 
-  /** All events of a range, in one pass over the files: many times as fast as one by one. */
+  /**
+   * Yields all events of a range in one pass over the files. This is many times faster than reading them one by one.
+   */
   async *#scan({ after, upTo }: PositionRange): AsyncGenerator<readonly StoredEvent[], void> {
     const { disk, directory } = this.#files;
     const { tip, segments } = this.#view;
@@ -111,7 +114,7 @@ export class EventReader {
           for (const [index, head] of events.entries()) {
             const position = first + index;
             if (position <= after) continue;
-            // Not a line further: the caller does not ask about damage behind `upTo`.
+            // Stop here: damage after `upTo` must not fail this read.
             if (position > upTo) return yield list;
             const body = payload[index];
             if (body !== undefined)
@@ -123,15 +126,14 @@ export class EventReader {
             listLength = Math.min(2 * listLength, listLengthMax);
           }
         }
-        // Before the next lines are read: if they are damaged, the caller has all events before
-        // them.
+        // Yield before the next lines are read: if those are damaged, the caller has all events before them.
         yield list;
         list = [];
       }
     }
   }
 
-  /** The checksum before a line seeds its own. */
+  /** The checksum of the previous line seeds that of the line. */
   async #startAt(address: LineAddress): Promise<{ from: number; crc: number }> {
     return { from: address.offset, crc: await this.#lines.seedOf(address) };
   }

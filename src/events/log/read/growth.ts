@@ -1,17 +1,14 @@
-// Waiting until the log has grown: by hints on a local disk, by polling everywhere. One look serves
-// all waiters.
+// Waits until the log has grown: by hints on a local disk, and by polling everywhere. One check
+// serves all waiters.
 import type { Cancel } from "../../../common.ts";
 import { onAbort } from "../../../durable/wait/on-abort.ts";
 import { holdfastError } from "../../../errors.ts";
-import type { Ports } from "../../../ports/ports.ts";
+import type { ChangeSource } from "../../../durable/wait/change-waiter.ts";
 import { Sleeper } from "../../../ports/sleeper.ts";
 
-/** Hints may be lost, and a network mount gives none. */
-const pollMs = { local: 50, network: 250, unknown: 250 };
-/**
- * Waiters resolved in one turn of the event loop: on a local disk each of them then reads in that
- * same turn.
- */
+/** Polls even with hints, because hints may be lost. A network mount gives none. */
+const pollMs = { withHints: 50, withoutHints: 250 };
+/** Waiters that are resolved in one turn of the event loop. On a local disk each of them reads in that same turn. */
 const toldPerTurn = 64;
 
 interface Waiter {
@@ -21,7 +18,7 @@ interface Waiter {
 }
 
 export class LogGrowth {
-  readonly #ports: Ports;
+  readonly #source: ChangeSource;
   readonly #directory: string;
   readonly #findHead: () => Promise<number>;
   readonly #waiters = new Set<Waiter>();
@@ -30,16 +27,16 @@ export class LogGrowth {
   #isClosed = false;
   #stopWatch: (() => void) | undefined;
 
-  constructor(ports: Ports, directory: string, findHead: () => Promise<number>) {
-    this.#ports = ports;
+  constructor(source: ChangeSource, directory: string, findHead: () => Promise<number>) {
+    this.#source = source;
     this.#directory = directory;
     this.#findHead = findHead;
-    this.#sleeper = new Sleeper(ports.clock);
+    this.#sleeper = new Sleeper(source.ports.clock);
   }
 
   /**
-   * The head once it is beyond `position`. Rejects with the reason of the signal, the error of a
-   * look, or CLOSED.
+   * Resolves with the head once it is beyond `position`. Rejects with the signal's reason, the
+   * error of a check, or CLOSED.
    */
   async waitBeyond(position: number, { signal }: Cancel = {}): Promise<number> {
     signal?.throwIfAborted();
@@ -50,9 +47,8 @@ export class LogGrowth {
         const waiter: Waiter = { position, resolve, reject };
         this.#waiters.add(waiter);
         if (signal !== undefined) stopListening = onAbort(signal, () => this.#giveUp(waiter, signal.reason));
-        this.#stopWatch ??= this.#ports.watch.start(this.#directory, () => this.wakeAll());
-        // Also when a look is under way: it may have begun before the event that this caller waits
-        // for.
+        this.#stopWatch ??= this.#source.ports.watch.start(this.#directory, () => this.wakeAll());
+        // Wakes even if a check is in progress: it may have begun before the event that this caller waits for.
         this.wakeAll();
         if (!this.#isLooking) void this.#lookWhileAwaited();
       });
@@ -66,7 +62,7 @@ export class LogGrowth {
     this.#sleeper.wake();
   }
 
-  /** Ends the watch, which stays between two waits: a caller that has waited once waits again. */
+  /** Ends the watch. It persists between waits, because a caller that waited once usually waits again. */
   close(): void {
     this.#isClosed = true;
     this.#stopWatch?.();
@@ -78,32 +74,33 @@ export class LogGrowth {
   async #lookWhileAwaited(): Promise<void> {
     this.#isLooking = true;
     while (this.#waiters.size > 0) {
-      // Before the look: a change during the look needs another one.
+      // Forget before the check: a change during the check needs another check.
       this.#sleeper.forgetWakeUps();
       try {
         await this.#tell(await this.#findHead());
       } catch (error) {
         for (const waiter of this.#waiters) this.#giveUp(waiter, error);
       }
-      if (this.#waiters.size > 0) await this.#sleeper.sleep(pollMs[this.#ports.disk.volume.kind]);
+      if (this.#waiters.size > 0)
+        await this.#sleeper.sleep(this.#source.hasHints ? pollMs.withHints : pollMs.withoutHints);
     }
     this.#isLooking = false;
   }
 
   async #tell(head: number): Promise<void> {
     let told = 0;
-    // A copy: waiters that were resolved wait again, and the set grows during the loop.
+    // A copy: resolved waiters wait again, so the set grows during this loop.
     for (const waiter of [...this.#waiters]) {
       if (waiter.position >= head || !this.#waiters.delete(waiter)) continue;
       waiter.resolve(head);
-      if (++told % toldPerTurn === 0) await this.#ports.clock.sleep(0);
+      if (++told % toldPerTurn === 0) await this.#source.ports.clock.sleep(0);
     }
   }
 
   #giveUp(waiter: Waiter, reason: unknown): void {
     if (!this.#waiters.delete(waiter)) return;
     waiter.reject(reason);
-    // The sleep would keep the process alive.
+    // Nobody waits any more: the sleep would only keep the process alive.
     if (this.#waiters.size === 0) this.#sleeper.wake();
   }
 

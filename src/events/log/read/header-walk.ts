@@ -1,17 +1,17 @@
-// The way from a known tip to a later one: the headers of the segments in between, each naming the
-// one before it.
+// Walks from a later tip back to a known one through the headers of the segments in between. Each header names the
+// previous segment.
 import { holdfastError } from "../../../errors.ts";
 import { listSegments, readHeader, segmentPath, type OpenedHeader } from "../format/segment.ts";
 import type { Tip } from "../format/tip.ts";
 import type { LogFiles } from "../log-files.ts";
 import { damaged } from "./scan.ts";
 
-/** Headers read at the same time when a log is opened. */
+/** Headers read concurrently when a log is opened. */
 const headersAtOnce = 16;
 
 /**
- * Headers of the segments after that of `from`, in order. CORRUPT; CLOSED when `to` does not
- * continue `from`.
+ * Returns the headers of the segments after that of `from`, in order. Throws CORRUPT; CLOSED if
+ * `to` does not continue `from`.
  */
 export async function headersBetween(files: LogFiles, from: Tip, to: Tip): Promise<OpenedHeader[]> {
   const { disk, directory, continuity } = files;
@@ -25,21 +25,18 @@ export async function headersBetween(files: LogFiles, from: Tip, to: Tip): Promi
     headers.push(header);
     end = header.after;
   }
-  // Lines that were read once count for ever. Else this is another log.
+  // A published line stays published. If this one is gone, the log is another one.
   if (end.segment !== from.segment) throw continuity.broken();
   continuity.mustFollow(from, end);
   return headers.reverse();
 }
 
-/**
- * CORRUPT for a segment of another log, and for one that is shorter than the part of it that
- * counts.
- */
+/** Throws CORRUPT for a segment of another log, and for one that is shorter than its published part. */
 function mustReach({ directory, logId }: LogFiles, { log, segment, size }: OpenedHeader, end: Tip): void {
   const path = segmentPath(directory, segment);
   if (size < end.length) throw damaged(path, size);
   if (log === logId) return;
-  const message = `${path} is of another log, ${log}. Restore the segment of this log from a backup.`;
+  const message = `${path} belongs to another log, ${log}. Restore the segment of this log from a backup.`;
   throw holdfastError("CORRUPT", message, { path });
 }
 
@@ -49,7 +46,7 @@ async function fetchHeaders({ disk, directory }: LogFiles, from: Tip): Promise<M
   for (let start = 0; start < numbers.length; start += headersAtOnce)
     await Promise.all(
       numbers.slice(start, start + headersAtOnce).map(async (number) => {
-        // A header that cannot be read matters only on the way: there it is read again, and throws.
+        // An unreadable header matters only if the walk needs it. It is then read again, and throws.
         const header = await readHeader(disk, directory, number).catch(() => undefined);
         if (header !== undefined) headers.set(number, header);
       }),

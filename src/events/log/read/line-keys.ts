@@ -1,23 +1,48 @@
-// The keys of a line, taken from its bytes. Decoding strings, and hashing them, was most of the
+// Extracts the keys of a line from its bytes, without decoding strings: decoding and hashing them was most of the
 // cost of following a log.
-import type { IndexedLine } from "../../index/keys/indexed-line.ts";
+import type { IndexedLine, SealedSegment } from "../../index/keys/indexed-line.ts";
 import { hashOfAscii, keysOf, type EventKeys, type KeyHash, type KeyKind } from "../../index/keys/key-hash.ts";
 import { hasAt, type Retag } from "../format/line.ts";
-import { headOf, type RawLine } from "./scan.ts";
+import type { Disk } from "../../../ports/disk.ts";
+import { readHeader, segmentPath } from "../format/segment.ts";
+import { headOf, scanPublished, type RawLine } from "./scan.ts";
 
 export interface ReadLine {
   readonly line: IndexedLine;
   readonly retag: Retag | undefined;
 }
 
-/** CORRUPT when the checksum fits and the content is no line: another program wrote it. */
+/** Throws CORRUPT if the checksum is right but the content is not a line: another program wrote it. */
 export function readLine(segment: number, path: string, raw: RawLine): ReadLine {
   const { offset, bytes } = raw;
   const found = findKeys(bytes);
-  if (found !== undefined)
-    return { line: { segment, offset, bytes: bytes.length, first: found.first, keys: found.keys }, retag: undefined };
-  const { first, events, retag } = headOf(path, raw);
-  return { line: { segment, offset, bytes: bytes.length, first, keys: events.map(keysOf) }, retag };
+  if (found !== undefined) {
+    const { first, timeMs, keys } = found;
+    return { line: { segment, offset, bytes: bytes.length, first, timeMs, keys }, retag: undefined };
+  }
+  const { first, time, events, retag } = headOf(path, raw);
+  const timeMs = Date.parse(time);
+  return { line: { segment, offset, bytes: bytes.length, first, timeMs, keys: events.map(keysOf) }, retag };
+}
+
+/** Yields the lines of a sealed segment. Throws CORRUPT. */
+export async function* readSealed(
+  disk: Disk,
+  directory: string,
+  { number, length }: SealedSegment,
+): AsyncGenerator<ReadLine, void> {
+  const { bytes: from, crc } = await readHeader(disk, directory, number);
+  for await (const lines of scanPublished(disk, directory, { segment: number, from, to: length, crc }))
+    for (const line of lines) yield readLine(number, segmentPath(directory, number), line);
+}
+
+/** Yields the lines from which the index of a segment is built. Throws CORRUPT. */
+export async function* scanSealed(
+  disk: Disk,
+  directory: string,
+  segment: SealedSegment,
+): AsyncGenerator<IndexedLine, void> {
+  for await (const { line } of readSealed(disk, directory, segment)) yield line;
 }
 
 const firstMark = bytesOf('{"first":');
@@ -37,7 +62,7 @@ const comma = 0x2c;
 const backslash = 0x5c;
 const close = 0x7d;
 const endOfList = 0x5d;
-/** Numbers with so many digits are exact. */
+/** Numbers with up to this many digits are exact. */
 const digitsMax = 15;
 
 function bytesOf(mark: string): Uint8Array {
@@ -45,23 +70,46 @@ function bytesOf(mark: string): Uint8Array {
 }
 
 /**
- * For a line exactly as `encodeLine` writes it, with plain ASCII before the payload. Undefined for
- * any other: JSON decodes it.
+ * Reads a line exactly as `encodeLine` writes it, with plain ASCII before the payload. Returns undefined for any
+ * other line, which is then decoded as JSON.
  */
-function findKeys(line: Uint8Array): Pick<IndexedLine, "first" | "keys"> | undefined {
+function findKeys(line: Uint8Array): Pick<IndexedLine, "first" | "timeMs" | "keys"> | undefined {
   const begin = pass(line, 0, firstMark);
   const end = passNumber(line, begin);
-  let at = passText(line, pass(line, end, timeMark));
+  const time = pass(line, end, timeMark);
+  const timeEnd = passText(line, time);
+  let at = timeEnd;
   const condition = pass(line, at, conditionMark);
   if (condition !== none) at = passCondition(line, condition);
   const keys: EventKeys[] = [];
   at = passEvent(line, pass(line, at, eventsMark), keys);
   while (line[at] === comma) at = passEvent(line, at + 1, keys);
   const isWhole = pass(line, passByte(line, at, endOfList), payloadMark) !== none;
-  return isWhole ? { first: numberIn(line, begin, end), keys } : undefined;
+  return isWhole ? { first: numberIn(line, begin, end), timeMs: timeIn(line, time, timeEnd - 1), keys } : undefined;
 }
 
-// Each passX(line, from) returns the offset after X, or `none`; `none` propagates.
+/** The format of `toISOString`; # is a digit. */
+const timeForm = bytesOf("####-##-##T##:##:##.###Z");
+const digitMark = 0x23;
+
+/** Reads the format that every writer uses without creating a string. Returns NaN for a text that is not a time. */
+function timeIn(line: Uint8Array, from: number, to: number): number {
+  if (!hasTimeForm(line, from, to)) return Date.parse(Buffer.from(line.subarray(from, to)).toString("latin1"));
+  const part = (begin: number, end: number): number => numberIn(line, from + begin, from + end);
+  return Date.UTC(part(0, 4), part(5, 7) - 1, part(8, 10), part(11, 13), part(14, 16), part(17, 19), part(20, 23));
+}
+
+function hasTimeForm(line: Uint8Array, from: number, to: number): boolean {
+  // `Date.UTC` reads the year 0050 as 1950.
+  if (to - from !== timeForm.length || (line[from] === zero && line[from + 1] === zero)) return false;
+  for (let at = 0; at < timeForm.length; at++) {
+    const byte = line[from + at];
+    if (timeForm[at] === digitMark ? !isDigit(byte) : byte !== timeForm[at]) return false;
+  }
+  return true;
+}
+
+// Each passX(line, from) returns the offset after X, or `none`. A `from` of `none` gives `none`.
 const none = -1;
 
 function passCondition(line: Uint8Array, from: number): number {
@@ -88,7 +136,8 @@ function passEvent(line: Uint8Array, from: number, events: EventKeys[]): number 
 }
 
 /**
- * A list of texts, with its closing bracket. With `keys` they are tags, and their hashes are added.
+ * Passes a list of strings with its closing bracket. If `keys` is given, the strings are tags, and their hashes are
+ * added to it.
  */
 function passTexts(line: Uint8Array, from: number, keys?: KeyHash[]): number {
   if (line[from] === endOfList) return from + 1;
@@ -108,7 +157,7 @@ function passKey(line: Uint8Array, from: number, kind: KeyKind, keys: KeyHash[])
   return end;
 }
 
-/** A text with its closing quote; `none` for one with escapes or other than ASCII. */
+/** Passes a string with its closing quote. Returns `none` for one with escapes or non-ASCII characters. */
 function passText(line: Uint8Array, from: number): number {
   if (from === none) return none;
   for (let at = from; at < line.length; at++) {
@@ -119,7 +168,7 @@ function passText(line: Uint8Array, from: number): number {
   return none;
 }
 
-/** `none` for a number that is not valid in JSON, or too large to be exact. */
+/** Returns `none` for a number that is not valid JSON, or too large to be exact. */
 function passNumber(line: Uint8Array, from: number): number {
   if (from === none) return none;
   let at = from;

@@ -1,4 +1,4 @@
-// Reads single lines by their address, each checked against the checksum of the line before it.
+// Reads single lines by their address. Each is checked against the checksum of the previous line.
 import type { LineAddress } from "../../index/keys/indexed-line.ts";
 import { hasErrno } from "../../../ports/disk-error.ts";
 import type { DiskFile } from "../../../ports/disk.ts";
@@ -12,27 +12,24 @@ const filesMax = 16;
 export interface FoundLine extends Line {
   readonly crc: number;
   /**
-   * Positions of events that were handed out. A caller may change its event, so no other caller
-   * gets the same objects.
+   * Positions of events that were already returned. A caller may change its event, so no other caller may get the
+   * same objects.
    */
   readonly taken: Set<number>;
 }
 
 export class LineReader {
   readonly #files: LogFiles;
-  /**
-   * By segment, in the order of use. Only on a local disk: on a share an open file may show old
-   * bytes.
-   */
+  /** By segment number, in order of use. Empty on a share, where an open file may show old bytes. */
   readonly #open = new Map<number, Promise<DiskFile>>();
-  /** The line that was read last: mostly the events of one line are read one after the other. */
+  /** The line that was read last: callers usually read the events of one line in sequence. */
   #last: { readonly segment: number; readonly offset: number; readonly line: FoundLine } | undefined;
 
   constructor(files: LogFiles) {
     this.#files = files;
   }
 
-  /** The line, for a caller that hands out the event at `position`. CORRUPT, as `get`. */
+  /** Returns the line to a caller that will return its event at `position`. Throws CORRUPT, like `get`. */
   async take(address: LineAddress, position: number): Promise<FoundLine> {
     for (;;) {
       const line = await this.get(address);
@@ -44,7 +41,7 @@ export class LineReader {
     }
   }
 
-  /** CORRUPT when another line than the published one is there. */
+  /** Throws CORRUPT if another line is found at the address. */
   async get({ segment, offset, bytes, first }: LineAddress): Promise<FoundLine> {
     if (this.#last?.segment === segment && this.#last.offset === offset) return this.#last.line;
     const from = offset - lineTailBytes;
@@ -61,7 +58,7 @@ export class LineReader {
     return line;
   }
 
-  /** The checksum of the line that ends where this one begins. */
+  /** Returns the checksum of the line that ends where this one begins. */
   async seedOf({ segment, offset }: LineAddress): Promise<number> {
     const crc = storedCrcOf(await this.#read(segment, offset - lineTailBytes, lineTailBytes));
     if (crc === undefined) throw damaged(segmentPath(this.#files.directory, segment), offset);
@@ -91,7 +88,7 @@ export class LineReader {
       try {
         return await file.read(from, length);
       } catch (error) {
-        // Another caller closed it, to open one more, before this read; it may be open again.
+        // Another caller closed the file before this read, to open another one. Retry: it may be open again.
         if (!hasErrno(error, "EBADF") || (await this.#open.get(segment)) === file) throw error;
       }
     }
@@ -117,7 +114,7 @@ export class LineReader {
   async #forget(segment: number): Promise<void> {
     const file = this.#open.get(segment);
     this.#open.delete(segment);
-    // The caller that wanted it got the error of a failed open.
+    // If the open failed, the caller that asked for it got the error.
     await (await file?.catch(() => undefined))?.close();
   }
 }

@@ -1,8 +1,8 @@
-// Indexes of segments that were just sealed: they answer from memory until their index files are
-// written.
+// Indexes of segments that were just sealed: they serve reads from memory until their index files
+// are written.
 import type { ActiveIndex } from "../../index/memory/active-index.ts";
 
-/** A few megabytes each. */
+/** Each takes a few megabytes. */
 const indexesMax = 4;
 
 export class RecentIndexes {

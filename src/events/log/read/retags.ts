@@ -1,4 +1,4 @@
-// Tags that were added to events after their append. They are few, so all of them are in memory.
+// Tags that were added to events after their append. There are few, so all of them are in memory.
 import { createHash } from "node:crypto";
 import type { Items } from "../../model/query.ts";
 import type { PositionRange } from "../../index/keys/indexed-line.ts";
@@ -10,7 +10,7 @@ export class Retags {
 
   #checksum: string | undefined;
 
-  /** Of all added tags, in any order: equal in all processes that know the same tags. */
+  /** A checksum of all added tags, in any order: equal in all processes that know the same tags. */
   get checksum(): string {
     return (this.#checksum ??= createHash("sha256").update(this.#pairs().sort().join()).digest("hex").slice(0, 16));
   }
@@ -28,15 +28,15 @@ export class Retags {
     return [...this.#tagsOf].flatMap(([position, tags]) => [...tags].map((tag) => JSON.stringify([position, tag])));
   }
 
-  /** The tags of an event with those that were added later. */
+  /** Returns the tags of an event, including those added later. */
   tagsOf(position: number, tags: readonly string[]): readonly string[] {
     const more = this.#tagsOf.get(position);
     return more === undefined ? tags : [...new Set([...tags, ...more])];
   }
 
   /**
-   * Positions that may match only because of added tags, in order. The caller compares each with
-   * its event.
+   * Returns the positions of events that may match only because of added tags, in order. The caller checks each
+   * event.
    */
   candidates(items: Items, { after, upTo }: PositionRange): readonly number[] {
     if (this.#positionsOf.size === 0) return [];

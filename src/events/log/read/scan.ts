@@ -1,4 +1,4 @@
-// Reads the lines of a segment in order, each checked against the one before.
+// Reads the lines of a segment in order, each checked against the previous one.
 import { holdfastError } from "../../../errors.ts";
 import type { Disk, DiskFile } from "../../../ports/disk.ts";
 import {
@@ -14,7 +14,7 @@ import {
 import { openSegment, segmentPath } from "../format/segment.ts";
 import type { Tip } from "../format/tip.ts";
 
-/** Small enough for the fast path of the disk port, large enough for thousands of lines. */
+/** Small enough for the disk port's fast path, large enough for thousands of lines. */
 const chunkBytes = 256 * 1024;
 
 export interface RawLine {
@@ -28,13 +28,13 @@ export interface Stretch {
   readonly segment: number;
   readonly from: number;
   readonly to: number;
-  /** The checksum of the line that ends at `from`. */
+  /** The checksum of the line that ends at `from`, which seeds the next. */
   readonly crc: number;
 }
 
 /**
- * Lines from `from` to `to`, all published: an invalid one is damage (CORRUPT). In chunks: a
- * promise for each line would cost more than the lines.
+ * Yields lines between two published points. An invalid line is damage and throws CORRUPT. Yields several at a time:
+ * a promise per line would cost more than the line.
  */
 export async function* scanPublished(
   disk: Disk,
@@ -57,11 +57,11 @@ export async function* scanPublished(
   }
 }
 
-/** Lines up to `to` or up to the first byte that is not part of a valid line. */
+/** Yields lines up to `to`, or up to the first byte that is not part of a valid line. */
 export async function* scanFile(file: DiskFile, { from, to, crc }: Stretch): AsyncGenerator<readonly RawLine[], void> {
   let seed = crc;
   let offset = from;
-  // The length of a chunk; grows for a line that does not fit.
+  // Bytes per read. Grows for a line that does not fit.
   let length = chunkBytes;
   while (offset < to) {
     const chunk = await file.read(offset, Math.min(length, to - offset));
@@ -94,10 +94,10 @@ export async function* scanFile(file: DiskFile, { from, to, crc }: Stretch): Asy
 type End = Pick<Tip, "length" | "crc">;
 
 /**
- * Whether the line that the tip names is there, and the first byte behind it. One read: the file
- * may change between two.
+ * `stands`: true if a line or header with this checksum ends there. `next`: the first byte after it. One read for both,
+ * because the file may change between two reads.
  */
-export async function lookAtEnd(
+export async function readEnd(
   file: DiskFile,
   { length, crc }: End,
 ): Promise<{ readonly stands: boolean; readonly next: number | undefined }> {
@@ -106,20 +106,49 @@ export async function lookAtEnd(
 }
 
 export async function standsIn(file: DiskFile, end: End): Promise<boolean> {
-  return (await lookAtEnd(file, end)).stands;
+  return (await readEnd(file, end)).stands;
+}
+
+/**
+ * Room on a local disk: spaces after the lines of a segment, which later lines overwrite. No reader sees them: they
+ * lie beyond the tip, and no line begins with a space.
+ */
+export const space: number = 0x20;
+const newline = 0x0a;
+
+export function isRoom(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === space);
+}
+
+/** True if there is nothing but room after `from`. */
+export async function isRoomFrom(file: DiskFile, from: number): Promise<boolean> {
+  for await (const bytes of restOf(file, from)) if (!isRoom(bytes)) return false;
+  return true;
+}
+
+/** True if there is a newline anywhere after `from`. */
+export async function hasLineEnd(file: DiskFile, from: number): Promise<boolean> {
+  for await (const bytes of restOf(file, from)) if (bytes.includes(newline)) return true;
+  return false;
+}
+
+async function* restOf(file: DiskFile, from: number): AsyncGenerator<Uint8Array, void> {
+  const { size } = await file.stat();
+  for (let offset = from; offset < size; offset += chunkBytes)
+    yield await file.read(offset, Math.min(chunkBytes, size - offset));
 }
 
 type LineAt = Pick<RawLine, "offset" | "bytes">;
 
 /**
- * The head of a line. CORRUPT when the checksum fits and the content is no line: another program
+ * Returns the head of a line. Throws CORRUPT if the checksum is right but the content is not a line: another program
  * wrote it.
  */
 export function headOf(path: string, line: LineAt): LineHead {
   return decoded(path, line, decodeHead);
 }
 
-/** The whole line. CORRUPT, as above. */
+/** Returns the whole line. Throws CORRUPT like `headOf`. */
 export function lineOf(path: string, line: LineAt): Line {
   return decoded(path, line, decodeLine);
 }
@@ -133,6 +162,6 @@ function decoded<T>(path: string, { offset, bytes }: LineAt, decode: (bytes: Uin
 }
 
 export function damaged(path: string, byte: number, cause?: unknown): Error {
-  const message = `${path} is damaged at byte ${byte}: what stands there was published and is not what was written. Restore the file from a backup, or keep all that is whole: \`holdfast events verify\` tells what that is, and with --repair the log goes on without the rest.`;
+  const message = `${path} is damaged at byte ${byte}: these bytes were published and have changed since. Restore the file from a backup, or keep what is intact: \`holdfast events verify\` reports it, and with --repair the log continues without the rest.`;
   return holdfastError("CORRUPT", message, { path }, cause);
 }

@@ -1,5 +1,4 @@
-// What this process knows of the log: it follows the published tip, line by line, and finds
-// positions by type, tag and id.
+// This process's view of the log. It follows the published tip line by line, and finds positions by type, tag and id.
 import { EventLoopYield } from "../../../durable/wait/event-loop-yield.ts";
 import { Fifo } from "../../../durable/wait/fifo.ts";
 import { isHoldfastError } from "../../../errors.ts";
@@ -7,11 +6,12 @@ import type { IndexedLine, LineAddress, PositionRange, SealedSegment } from "../
 import { ActiveIndex } from "../../index/memory/active-index.ts";
 import { SealedIndexes } from "../../index/sealed-indexes.ts";
 import type { Items } from "../../model/query.ts";
+import type { TimeWindow } from "../../model/time-window.ts";
 import { openSegment, readHeader, segmentPath } from "../format/segment.ts";
 import { emptyTip, hexOf, isBefore, isEqualTip, isSameTip, type Tip } from "../format/tip.ts";
 import type { LogFiles } from "../log-files.ts";
 import { headersBetween } from "./header-walk.ts";
-import { readLine, type ReadLine } from "./line-keys.ts";
+import { readLine, readSealed, scanSealed } from "./line-keys.ts";
 import { RecentIndexes } from "./recent-indexes.ts";
 import { Retags } from "./retags.ts";
 import { damaged, scanPublished, standsIn, type RawLine } from "./scan.ts";
@@ -27,19 +27,22 @@ export class LogView {
   #begins = 1;
   #active = new ActiveIndex(1);
   #tip: Tip = emptyTip;
-  /**
-   * False until the first advance. That one reads no lines of sealed segments, only their retags;
-   * later ones read all.
-   */
+  /** False until the first advance. That one reads only the retags of sealed segments; later ones read all lines. */
   #hasRetags = false;
 
-  /** `pause`: called often while indexes are made; yields to others. */
+  /** `pause`: called often while indexes are built; yields to other work. */
   constructor(files: LogFiles, pause: () => Promise<void>) {
     this.#files = files;
     const { staging, directory, logId } = files;
-    const scan = (segment: SealedSegment): AsyncIterable<IndexedLine> => this.scanSealed(segment);
-    const findActive = (position: number): ActiveIndex | undefined => this.#recent.find(position);
-    this.#sealed = new SealedIndexes({ staging, directory: `${directory}/index`, logId, scan, findActive, pause });
+    this.#sealed = new SealedIndexes({
+      staging,
+      directory: `${directory}/index`,
+      logId,
+      scan: (segment) => scanSealed(files.disk, directory, segment),
+      findActive: (position) => this.#recent.find(position),
+      threads: files.ground.ports.threads,
+      pause,
+    });
   }
 
   /** Sealed segments, in order. */
@@ -47,13 +50,13 @@ export class LogView {
     return this.#segments;
   }
 
-  /** How far this view goes. */
+  /** How far this view has read. */
   get tip(): Tip {
     return this.#tip;
   }
 
   /**
-   * Goes on to `tip`, which is published. A view that is further already stays there. CORRUPT,
+   * Advances to `tip`, which must be published. Does nothing if the view is already there or further. Throws CORRUPT,
    * CLOSED.
    */
   async advance(tip: Tip): Promise<void> {
@@ -66,12 +69,9 @@ export class LogView {
     }
   }
 
-  /**
-   * Adds lines that this process has published itself, from `from` to `to`, without reading them
-   * again.
-   */
+  /** Adds lines that this process has just published, from `from` to `to`, without reading them. */
   addOwn(from: Tip, to: Tip, lines: readonly IndexedLine[]): void {
-    // Another caller may have advanced meanwhile, or not yet to `from`: then the lines are read
+    // Another caller may have advanced the view meanwhile, or it may not have reached `from`. Then the lines are read
     // like any others.
     if (!isSameTip(this.#tip, from) || !this.#turns.tryTake()) return;
     try {
@@ -82,17 +82,14 @@ export class LogView {
     }
   }
 
-  /**
-   * True: no event after `after` matches. False: the caller has to look at the candidates. Fast:
-   * asks memory only.
-   */
+  /** True if no event after `after` matches. If false, the caller must check the candidates. Uses only memory. */
   isClear(items: Items, after: number): boolean {
     if (this.#active.hasCandidate(items, after)) return false;
     if (after < this.#begins - 1 && !this.#sealed.excludes(items, after)) return false;
     return this.retags.candidates(items, { after, upTo: this.#tip.position }).length === 0;
   }
 
-  /** Positions that may match, in order. By hashes: the caller compares each with its event. */
+  /** Yields positions that may match, in order. They are found by hash: the caller compares each event. */
   async *candidates(items: Items, range: PositionRange, backwards: boolean): AsyncGenerator<number, void> {
     const active = this.#active;
     const retagged = this.retags.candidates(items, range);
@@ -114,6 +111,27 @@ export class LogView {
     yield* late;
   }
 
+  /**
+   * Returns the parts of `range` that may have an event within `window`, in order. Skips segments whose times are
+   * outside.
+   */
+  async rangesWithin(window: TimeWindow, { after, upTo }: PositionRange): Promise<PositionRange[]> {
+    const active = this.#active;
+    const wanted: PositionRange[] = [];
+    const add = (first: number, last: number): void => {
+      const part = { after: Math.max(after, first - 1), upTo: Math.min(upTo, last) };
+      const before = wanted.at(-1);
+      if (before?.upTo === part.after) wanted[wanted.length - 1] = { after: before.after, upTo: part.upTo };
+      else wanted.push(part);
+    };
+    for (const segment of [...this.#segments]) {
+      if (segment.last <= after || segment.first > upTo || segment.first >= active.first) continue;
+      if (window.mayMeet(await this.#sealed.findTimes(segment))) add(segment.first, segment.last);
+    }
+    if (active.last > after && active.first <= upTo && window.mayMeet(active.times)) add(active.first, upTo);
+    return wanted;
+  }
+
   async *idCandidates(id: string): AsyncGenerator<number, void> {
     yield* this.#active.idCandidates(id);
     yield* this.#sealed.idCandidates(id);
@@ -123,26 +141,22 @@ export class LogView {
     return position >= this.#begins ? this.#active.getLine(position) : await this.#sealed.getLine(position);
   }
 
-  /** The lines that an index of this segment is made from. */
-  async *scanSealed(segment: SealedSegment): AsyncGenerator<IndexedLine, void> {
-    for await (const { line } of this.#linesOf(segment)) yield line;
-  }
-
   /**
-   * Makes missing index files. Only a cache: an index that is missing later is made when a reader
-   * needs it.
+   * Builds missing index files and merges them, which may take minutes. They are only a cache: if an index is missing
+   * later, the reader that needs it builds it.
    */
   async buildIndexes(): Promise<void> {
     const newest = this.#segments.at(-1)?.number ?? 0;
-    // The process that sealed a segment makes its index. Others make it if it is still missing when
-    // the next one is sealed.
+    // The process that sealed a segment builds its index. Others build it if it is still missing
+    // when the next segment is sealed.
     const butNewest = this.#recent.has(newest) && !this.#files.hasMade(this.#tip.segment);
     const built = this.#recent.segments.filter((number) => !butNewest || number !== newest);
-    await this.#sealed.build({ butNewest });
+    await this.#sealed.indexSegments({ butNewest });
     this.#recent.drop(built);
+    await this.#sealed.merge({ butNewest });
   }
 
-  /** A later build begins them again. */
+  /** A later build starts the merges again. */
   endMerges(): void {
     this.#sealed.endMerges();
   }
@@ -154,8 +168,8 @@ export class LogView {
   async #advance(tip: Tip): Promise<void> {
     const isFresh = !this.#hasRetags;
     for (const { segment, after, bytes, crc } of await headersBetween(this.#files, this.#tip, tip)) {
-      // To the final end of the segment before. A segment that was sealed before the log was opened
-      // has its index.
+      // Read to the final end of the previous segment, unless it was sealed before the log was opened: then it has
+      // its index.
       if (!isFresh) await this.#scanTo(after);
       if (after.segment !== 0) this.#seal(after);
       this.#begins = after.position + 1;
@@ -169,8 +183,7 @@ export class LogView {
 
   #isAtLeastAt(tip: Tip): boolean {
     if (isSameTip(this.#tip, tip) && !isEqualTip(this.#tip, tip)) throw this.#files.continuity.broken();
-    // Within one log tips only move forward, so the later of two is the one that contains the
-    // other.
+    // The tips of one log only move forward, so the later one includes the earlier.
     return !isBefore(this.#tip, tip) && (this.#hasRetags || tip.segment === 0);
   }
 
@@ -195,8 +208,7 @@ export class LogView {
       }
       if (!isEqualTip(this.#tip, end)) throw damaged(path, from);
     } catch (error) {
-      // If the line that this process had read last is another one now, the log was replaced, not
-      // damaged.
+      // If the line that this process read last has changed, the log was replaced, not damaged.
       if (isHoldfastError(error, "CORRUPT") && !(await this.#stands({ length: from, crc })))
         throw this.#files.continuity.broken();
       throw error;
@@ -207,14 +219,17 @@ export class LogView {
   async #stands(tip: Pick<Tip, "length" | "crc">): Promise<boolean> {
     const file = await openSegment(this.#files.disk, this.#files.directory, this.#tip.segment);
     try {
-      // A segment that is too short for it is damaged.
+      // If the segment is too short, it is damaged, not replaced.
       return (await file.stat()).size < tip.length || (await standsIn(file, tip));
     } finally {
       await file.close();
     }
   }
 
-  /** Advances the tip per line, also if it throws midway: a retry would index a line twice. */
+  /**
+   * Moves the tip after each line, so that it is right even if this throws midway: a retry would otherwise index a
+   * line twice.
+   */
   #addAll(path: string, lines: readonly RawLine[]): void {
     const { segment } = this.#tip;
     let last: RawLine | undefined;
@@ -238,8 +253,8 @@ export class LogView {
   }
 
   /**
-   * Of sealed segments only: later lines are all read. Each segment with a retag leads to the one
-   * before it.
+   * Reads retags of sealed segments only, since lines after those are all read anyway. Each segment with a retag
+   * names the previous one.
    */
   async #findRetags(): Promise<void> {
     const { disk, directory } = this.#files;
@@ -248,15 +263,9 @@ export class LogView {
       numbers.push(number);
       number = (await readHeader(disk, directory, number)).after.retagged;
     }
-    // The oldest first: every process sees added tags in one order.
+    // Oldest first: every process sees added tags in the same order.
     for (const segment of this.#segments.filter(({ number }) => numbers.includes(number)))
-      for await (const { retag } of this.#linesOf(segment)) if (retag !== undefined) this.retags.add(retag);
-  }
-
-  async *#linesOf({ number, length }: SealedSegment): AsyncGenerator<ReadLine, void> {
-    const { disk, directory } = this.#files;
-    const { bytes: from, crc } = await readHeader(disk, directory, number);
-    for await (const lines of scanPublished(disk, directory, { segment: number, from, to: length, crc }))
-      for (const line of lines) yield readLine(number, segmentPath(directory, number), line);
+      for await (const { retag } of readSealed(disk, directory, segment))
+        if (retag !== undefined) this.retags.add(retag);
   }
 }

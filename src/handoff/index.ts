@@ -1,9 +1,6 @@
 // The subpath "holdfast/handoff": files passed between programs, claimed once, never lost.
-import { createMemoryHost } from "../ports/memory/host.ts";
-import { createMemoryPorts } from "../ports/memory/ports.ts";
-import { nodeMemoryBase, openNodeFolder, openNodePorts } from "../ports/node/ports.ts";
-import { directoryOf } from "../ports/node/location.ts";
-import type { Ports } from "../ports/ports.ts";
+import { openLocation, openNodeFolder, openNodePorts, type OpenedLocation } from "../ports/node/ports.ts";
+import { directoryOf, isPostgres } from "../ports/node/location.ts";
 import { followLinks } from "../locks/naming/follow-path.ts";
 import { listParts, locatePart, type PartLocation } from "../part/location.ts";
 import { readNamed } from "../part/read-chunks.ts";
@@ -17,23 +14,25 @@ import type { Handoff, HandoffOptions } from "./model/handoff.ts";
 import { checkHandoffOptions } from "./model/handoff-options.ts";
 import type { ManifestFile } from "./model/manifest.ts";
 import { verifyDirectory } from "./operate/verify/verify.ts";
+import type * as engine from "../postgres/by-location.ts";
 
 export type { Body, Cancel, HolderInfo, Problem, Running, VerifyOptions, VerifyReport } from "../common.ts";
 export type { PartLocation as HandoffLocation };
 export type { Files, PublishOptions } from "./model/arguments.ts";
 export type { Manifest, ManifestFile } from "./model/manifest.ts";
-export type { Delivery } from "./consume/delivery.ts";
-export type { ParkedTicket } from "./consume/parked.ts";
-export type { ConsumeOptions } from "./consume/consumer.ts";
-export type { AdoptRule, DeclaredFile, ExportRule } from "./foreign/rule.ts";
-export type { Published } from "./publish/publisher.ts";
+export type { Delivery, ParkedTicket, SendTarget } from "./model/delivery.ts";
+export type { ConsumeOptions, Handler } from "./model/consume-options.ts";
+export type { AdoptedFile, AdoptRule, DeclaredFile, ExportRule } from "./model/foreign-rule.ts";
+export type { Published } from "./model/publication.ts";
 export type { PublishFileOptions };
 export type {
+  AdoptOptions,
   AttemptNote,
   Collected,
   Consumer,
   ContentOptions,
   DeadLetter,
+  DiscardOptions,
   ExportOptions,
   Handoff,
   HandoffOptions,
@@ -47,44 +46,63 @@ export type {
 } from "./model/handoff.ts";
 
 /**
- * Opens the box in `directory`, and makes it if there is none. `memory:` is a new box each time. NOT_A_STORE and
- * WRONG_STORE as the options ask, CROSS_DEVICE for a box on two file systems. Where nothing can be written, a box
- * that is there can be looked at: `find`, `list`, `stats`, `verify`.
+ * Opens the box in `directory` and creates it if it does not exist. `memory:` opens a new box in
+ * memory each time; `postgres://host/db?store=shop#handoff/orders` is a box in a database, for which the
+ * package `pg` must be installed. If the disk is not writable, an existing box opens for reading: `find`, `list`,
+ * `stats`, `verify`.
+ *
+ * Throws NOT_A_STORE if there is no box and `create` is false, WRONG_STORE if the box has another
+ * id than `id`, INVALID_PATH if `directory` is a file, and CROSS_DEVICE if directories of the box
+ * are on different file systems.
+ *
+ * @example
+ * ```ts
+ * await using box = await openHandoff("/mnt/shop/orders");
+ * await box.publish({ "order.json": JSON.stringify({ sku: "A1" }) }, { key: "order-1" });
+ * ```
  */
 export async function openHandoff(directory: string | URL, options: HandoffOptions = {}): Promise<Handoff> {
   checkHandoffOptions("openHandoff", options);
-  const { ports, path } = directory === "memory:" ? memoryPlace() : await openPlace(directory);
+  if (isPostgres(directory)) return await (await onPostgres()).openHandoffAt(directory, options);
+  const { ports, path } = await openBoxLocation(directory);
   const { create, id, leaseMs } = options;
   const opened = await openBox(ports, path, { create, id, leaseMs, isSynced: options.durability !== "none" });
   return new BoxHandoff(opened, options, openNodeFolder);
 }
 
 /**
- * The box that `location` means: a directory of its own, or a store with a box of that name. Makes nothing.
+ * Locates a box. `location` is that directory, or a store that has a box of the given name (default
+ * "main"). Creates nothing. Throws INVALID_NAME.
  */
 export async function locateHandoff(
   location: string | URL,
   { box = "main" }: { box?: string | undefined } = {},
 ): Promise<PartLocation> {
+  if (isPostgres(location)) return await (await onPostgres()).locateHandoffAt(location, box);
   const path = directoryOf(location);
   const { disk } = await openNodePorts(path);
   return await locatePart(disk, boxPart, path, box);
 }
 
-/** The directories of all boxes of the store at `location`; of a box's own directory, that one. Makes nothing. */
+/**
+ * Returns the directories of all boxes of the store at `location`; for the directory of one box,
+ * that directory. Creates nothing.
+ */
 export async function listHandoffs(location: string | URL): Promise<string[]> {
+  if (isPostgres(location)) return await (await onPostgres()).listHandoffsAt(location);
   const path = directoryOf(location);
   const { disk } = await openNodePorts(path);
   return await listParts(disk, boxPart, path);
 }
 
-/** As `verify` of a hand-off; also for a box that is too damaged to be opened. NOT_A_STORE. */
+/** Checks a box like `Handoff.verify`, even one that is too damaged to open. Throws NOT_A_STORE. */
 export async function verifyHandoff(directory: string | URL, options: VerifyOptions = {}): Promise<VerifyReport> {
-  const { ports, path } = await openPlace(directory);
+  if (isPostgres(directory)) return await (await onPostgres()).verifyHandoffAt(directory, options);
+  const { ports, path } = await openBoxLocation(directoryOf(directory));
   return await verifyDirectory(ports, path, options);
 }
 
-/** The bytes of a file of this machine, as a body: read when it is published. NO_SUCH_FILE. */
+/** Returns a local file as a body, which is read when it is published. Throws NO_SUCH_FILE. */
 export async function* fileBody(path: string | URL): AsyncGenerator<Uint8Array> {
   const file = directoryOf(path);
   const { disk } = await openNodeFolder(file);
@@ -92,8 +110,8 @@ export async function* fileBody(path: string | URL): AsyncGenerator<Uint8Array> 
 }
 
 /**
- * INVALID_PATH when there is no folder of other programs at `path`: for a program that asks before it opens a box, and so
- * makes it.
+ * Throws INVALID_PATH if there is no folder at `path`. A program can check a foreign folder with it
+ * before it opens a box, which would create the box.
  */
 export async function checkFolder(path: string | URL): Promise<void> {
   const folder = await openNodeFolder(path);
@@ -101,8 +119,9 @@ export async function checkFolder(path: string | URL): Promise<void> {
 }
 
 /**
- * The simplest hand-over, without a box: temp name in the same directory, fsync, rename (or link, which fails with
- * FILE_EXISTS), done file last.
+ * Publishes one file in a plain folder, without a box. Writes to a temp name in the same folder,
+ * syncs, renames it (with `replace`) or links it, and writes the done file last. Throws
+ * FILE_EXISTS, INVALID_PATH and DISK_FULL.
  */
 export async function publishFile(
   path: string | URL,
@@ -115,20 +134,13 @@ export async function publishFile(
   return await publishFileOn(ports, target, body, options);
 }
 
-interface Place {
-  readonly ports: Ports;
-  readonly path: string;
+/** Resolves symbolic links: the ground of a store knows a box by its real path. */
+async function openBoxLocation(directory: string | URL): Promise<OpenedLocation> {
+  const { ports, path } = await openLocation(directory);
+  return { ports, path: (await followLinks(ports.disk, path)).path };
 }
 
-function memoryPlace(): Place {
-  const { clock, random, warn } = nodeMemoryBase;
-  const ports = createMemoryPorts({ clock, random, host: createMemoryHost({ clock, random }, warn) });
-  return { ports, path: "/handoff" };
-}
-
-/** Symbolic links are followed: what a box is called in the ground of its store depends on its path. */
-async function openPlace(directory: string | URL): Promise<Place> {
-  const given = directoryOf(directory);
-  const ports = await openNodePorts(given);
-  return { ports, path: (await followLinks(ports.disk, given)).path };
+/** Loaded on demand: most programs open folders only. */
+async function onPostgres(): Promise<typeof engine> {
+  return await import("../postgres/by-location.ts");
 }

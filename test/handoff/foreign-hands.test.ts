@@ -47,7 +47,7 @@ async function workOff(box: Handoff, count: number, errors = 0): Promise<string[
 }
 
 describe("a ticket that cannot be read", () => {
-  it("goes to the dead letters, and the others are worked", async () => {
+  it("goes to the dead letters, and the others are processed", async () => {
     const box = await open();
     const bad = await box.publish({ a: "1" });
     const good = await Promise.all([1, 2, 3].map((index) => box.publish({ a: `${index}` })));
@@ -56,7 +56,7 @@ describe("a ticket that cannot be read", () => {
     expect(fileOf(join(box.directory, "error"), bad.id)).toContain(bad.id);
   });
 
-  it("keeps neither what is delayed nor the tickets of its group back", async () => {
+  it("blocks neither delayed tickets nor the tickets of its group", async () => {
     const box = await open();
     const late = await box.publish({ a: "1" }, { delayMs: 400 });
     spoil(fileOf(join(box.directory, "delayed"), late.id));
@@ -66,7 +66,7 @@ describe("a ticket that cannot be read", () => {
     expect(await workOff(box, 1, 2)).toEqual([second.id]);
   });
 
-  it("of a worker that died goes back, and ends there, too", async () => {
+  it("of a dead worker returns to the queue, and also ends in the dead letters", async () => {
     const directory = join(makeScratch(), "box");
     const box = await open(directory);
     const { id } = await box.publish({ a: "1" });
@@ -96,7 +96,7 @@ describe("a ticket whose file names lead out of its directory", () => {
 });
 
 describe("an entry of the ledger that cannot be read", () => {
-  it("makes its ticket a dead letter with the reason, and the others are worked", async () => {
+  it("makes its ticket a dead letter with the reason, and the others are processed", async () => {
     const box = await open();
     await box.publish({ a: "1" }, { key: "k" });
     await workOff(box, 1);
@@ -110,7 +110,7 @@ describe("an entry of the ledger that cannot be read", () => {
     expect(await workOff(box, 1, 1)).toEqual([other.id]);
     const found = await box.waitFor(again.id);
     expect(found).toMatchObject({ state: "error" });
-    expect(found.history.at(-1)?.reason).toMatch(/ledger's entry of its key cannot be read.*verify/s);
+    expect(found.history.at(-1)?.reason).toMatch(/ledger entry of its key cannot be read.*verify/s);
   });
 });
 
@@ -173,7 +173,7 @@ describe("wrong arguments of a delivery", () => {
   });
 });
 
-it("a commit whose outcome is not known is tried again after a while, and the attempts end", async () => {
+it("a commit whose outcome is unknown is retried after a while, and the attempts end", async () => {
   const box = await open();
   const { id } = await box.publish({ a: "1" }, { key: "k" });
   // Where the entry of the key would be stands a directory without a record.
@@ -187,7 +187,7 @@ it("a commit whose outcome is not known is tried again after a while, and the at
   expect(await box.find(id)).toMatchObject({ state: "error" });
 });
 
-it("nothing is sent to a box that is not there, or is not on the same disk", async () => {
+it("nothing is sent to a box that does not exist, or is not on the same disk", async () => {
   const [box, memory, other] = [await open(), await openHandoff("memory:"), await openHandoff("memory:")];
   onTestFinished(async () => void (await Promise.all([memory.close(), other.close()])));
   for (const [from, to] of [
@@ -204,7 +204,7 @@ it("nothing is sent to a box that is not there, or is not on the same disk", asy
   expect(await memory.stats()).toMatchObject({ incoming: 0 });
 });
 
-it("a box that goes away is not made again in its place, by its publishers or by those that send to it", async () => {
+it("a box that disappears is not created again by its publishers or senders", async () => {
   const directory = makeScratch();
   await using store = await openStore(directory);
   const [from, to] = [await store.handoff("from"), await store.handoff("to")];

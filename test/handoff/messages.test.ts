@@ -6,7 +6,7 @@ import { openHandoff, publishFile, type DeadLetter, type Delivery } from "../../
 import { failureOf } from "../sites/event-logs.ts";
 import { makeScratch } from "../sites/scratch.ts";
 
-test("what JSON does not have is refused by the call and the argument that has it, and the ticket stays in hand", async () => {
+test("a value that JSON cannot represent is refused, naming call and argument, and the claim stays", async () => {
   await using box = await openHandoff("memory:");
   await expect(box.publish({ a: "1" }, { meta: { n: 1n } })).rejects.toThrow(/^publish: meta is not JSON: .*BigInt/);
   await expect(box.publish({ a: "1" }, { meta: [NaN] })).rejects.toThrow("publish: meta[0] is NaN");
@@ -19,7 +19,7 @@ test("what JSON does not have is refused by the call and the argument that has i
   expect(await box.find(id)).toMatchObject({ state: "archive", result: { rate: 1 } });
 });
 
-test("a consumer is told of each ticket that went to the dead letters, also of those that no handler saw", async () => {
+test("onDeadLetter reports each ticket that went to the dead letters, including those that no handler saw", async () => {
   await using box = await openHandoff("memory:");
   const late = await box.publish({ a: "1" }, { expiresMs: 0 });
   const bad = await box.publish({ a: "2" });
@@ -35,13 +35,13 @@ test("a consumer is told of each ticket that went to the dead letters, also of t
   await expect(box.adopt("/in", rule)).rejects.toThrow('adopt: ignore must be a list of globs, like ["*.tmp"].');
 });
 
-test("a folder that is missing, and a file in its place, are told as such", async () => {
+test("a missing folder, and a file in its place, are reported as such", async () => {
   const directory = makeScratch();
   const missing = join(directory, "missing");
   expect(await failureOf(publishFile(join(missing, "a.csv"), "1"))).toMatchObject({
     code: "INVALID_PATH",
     path: missing,
-    message: expect.stringMatching(/it is not there\. Is the share mounted\?$/) as string,
+    message: expect.stringMatching(/it does not exist\. Is the share mounted\?$/) as string,
   });
   const file = join(directory, "file");
   writeFileSync(file, "");

@@ -22,7 +22,7 @@ describe("openHandoff", () => {
     expect(existsSync(directory)).toBe(false);
   });
 
-  it("memory: is a new box each time", async () => {
+  it('openHandoff("memory:") opens a new box each time', async () => {
     await using first = await openHandoff("memory:");
     await using second = await openHandoff("memory:");
     await first.publish({ a: "1" });
@@ -49,7 +49,7 @@ describe("a store", () => {
     await expect(store.handoff("none", { create: false })).rejects.toMatchObject({ code: "NOT_A_STORE" });
   });
 
-  it("gives a ticket to one of two openings, and the close of one takes nothing from the other", async () => {
+  it("gives a ticket to one of two openings, and closing one takes nothing from the other", async () => {
     await using store = await openStore(makeScratch());
     const [one, other] = [await store.handoff("b"), await store.handoff("b", { limits: { inFlight: 9 } })];
     expect(one).not.toBe(other);
@@ -71,7 +71,7 @@ describe("a store", () => {
     await next?.ack();
   });
 
-  it("is not made in the directory of a box", async () => {
+  it("is not created in the directory of a box", async () => {
     const directory = makeScratch();
     await (await openHandoff(directory)).close();
     await expect(openStore(directory)).rejects.toMatchObject({ code: "INVALID_PATH" });

@@ -4,7 +4,8 @@ import { createHash } from "node:crypto";
 import type { Ports } from "../../src/ports/ports.ts";
 import { boxSites, openOn, ticketsBelow, type BoxSite } from "./consume/boxes.ts";
 import { failureOf, listOf } from "../sites/event-logs.ts";
-import { makeSimulatedSite } from "../sites/sites.ts";
+import { changedDisk } from "../sites/disks.ts";
+import { makeRealSite, makeSimulatedSite } from "../sites/sites.ts";
 
 const unknownId = "0".repeat(36);
 
@@ -30,7 +31,7 @@ async function pathsNamed({ disk }: Ports, directory: string, wanted: string): P
 }
 
 describe.each(boxSites)("on %s", (_name, make) => {
-  it("find tells the state of a ticket, who has it, what was tried, and what came of it", async () => {
+  it("find returns the state of a ticket, its holder, its attempts and its result", async () => {
     const site = await make();
     const box = await site.open();
     const { id } = await box.publish({ "a.txt": "one" }, { meta: { from: "till 3" } });
@@ -54,7 +55,7 @@ describe.each(boxSites)("on %s", (_name, make) => {
     expect(await box.find("not an id")).toBeUndefined();
   });
 
-  it("a ticket whose file is damaged is found and listed with the reason, and its replay says why it cannot be", async () => {
+  it("a ticket whose file is damaged is found and listed with the reason, and its replay fails with it", async () => {
     const site = await make();
     const box = await site.open();
     const { id } = await box.publish({ a: "1" }, { key: "order 1" });
@@ -77,7 +78,7 @@ describe.each(boxSites)("on %s", (_name, make) => {
     });
   });
 
-  it("content reads what a handler made, and a file of the ticket first where both have the name", async () => {
+  it("content reads a handler's output, and prefers a file of the ticket with the same name", async () => {
     const site = await make();
     const box = await site.open();
     const { id } = await box.publish({ a: "handed over" }, { key: "order 1" });
@@ -116,7 +117,7 @@ describe.each(boxSites)("on %s", (_name, make) => {
     expect(await box.findByKey("order 2")).toBeUndefined();
   });
 
-  it("list gives the tickets of a state in the order of their work, of a group, and no more than a limit", async () => {
+  it("list yields the tickets of a state in processing order, by group, and up to a limit", async () => {
     const box = await (await make()).open();
     for (const [name, priority] of [["later", 7] as const, ["first", 0] as const, ["then", 5] as const])
       await box.publish({ [name]: name }, { priority });
@@ -132,7 +133,7 @@ describe.each(boxSites)("on %s", (_name, make) => {
     expect(() => box.list("error", { max: 3 } as object)).toThrow(/list: there is no option "max"/);
   });
 
-  it("waitFor resolves with what became of the ticket, as soon as it is done or has failed", async () => {
+  it("waitFor resolves with the outcome of the ticket as soon as it is done or has failed", async () => {
     const site = await make();
     const box = await site.open();
     const good = await box.publish({ a: "1" });
@@ -144,7 +145,7 @@ describe.each(boxSites)("on %s", (_name, make) => {
     expect(other).toMatchObject({ state: "error", history: [{ outcome: "fail", reason: "no such customer" }] });
   });
 
-  it("waitFor rejects for a ticket that is not there, on abort, and on close", async () => {
+  it("waitFor rejects for a ticket that does not exist, on abort, and on close", async () => {
     const site = await make();
     const box = await site.open();
     expect(await failureOf(box.waitFor(unknownId))).toMatchObject({ code: "NO_SUCH_TICKET", id: unknownId });
@@ -156,7 +157,7 @@ describe.each(boxSites)("on %s", (_name, make) => {
     expect(await waiting).toMatchObject({ code: "CLOSED" });
   });
 
-  it("a ticket whose worker died after its commit is done: the ledger is the truth", async () => {
+  it("a ticket whose worker died after its commit is done: the ledger is authoritative", async () => {
     const site = await make();
     const box = await site.open();
     const { id } = await box.publish({ a: "1" });
@@ -193,7 +194,7 @@ describe.each(boxSites)("on %s", (_name, make) => {
     expect(stats.oldestIncomingMs).toBeLessThan(60_000);
   });
 
-  it("replay brings dead letters back with their attempts forgiven, and archived tickets as new deliveries", async () => {
+  it("replay returns dead letters with their attempts reset, and archived tickets as new deliveries", async () => {
     const site = await make();
     const box = await site.open();
     const { id } = await box.publish({ a: "1" });
@@ -210,7 +211,7 @@ describe.each(boxSites)("on %s", (_name, make) => {
     await expect(box.replay({ from: "incoming" as never })).rejects.toThrow(/from must be "error" or "archive"/);
   });
 
-  it("a box that is paused gives nothing out to any process until it is resumed", async () => {
+  it("a paused box delivers nothing to any process until it is resumed", async () => {
     const site = await make();
     const [box, other] = [await site.open(), await site.open()];
     await box.publish({ a: "1" });
@@ -231,7 +232,7 @@ describe.each(boxSites)("on %s", (_name, make) => {
 });
 
 describe("a box with years of tickets", () => {
-  it("a ticket is found without a look into the minutes and days in which it cannot be", async () => {
+  it("a ticket is found without listing the minutes and days in which it cannot be", async () => {
     const { directory, openPorts } = await makeSimulatedSite();
     const ports = await openPorts();
     const listed: string[] = [];
@@ -274,4 +275,22 @@ describe("a box with years of tickets", () => {
     await (await box.take())?.fail("no");
     expect(await findAll(keyed.id, "order 1")).toEqual(["error", "error", []]);
   });
+});
+
+it("list reads one file for each ticket that nobody has claimed or committed", async () => {
+  const { directory, openPorts } = await makeRealSite();
+  const ports = await openPorts();
+  const read: string[] = [];
+  const disk = changedDisk(ports.disk, (real) => ({
+    readFile: async (path, bytesMax) => {
+      read.push(path);
+      return await real.readFile(path, bytesMax);
+    },
+  }));
+  const box = await openOn({ ...ports, disk }, `${directory}/box`);
+  await box.publish({ a: "1" });
+  await box.publish({ a: "2" }, { key: "k" });
+  read.length = 0;
+  expect(await listOf(box.list("incoming"))).toHaveLength(2);
+  expect(read.map((path) => path.split("/").at(-4))).toEqual(["incoming", "incoming"]);
 });

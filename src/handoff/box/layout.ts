@@ -1,4 +1,4 @@
-// Where everything of a box lies: the one place that knows its directories.
+// The layout of a box: the only file that knows its directories.
 import { createHash } from "node:crypto";
 
 export const laneCount = 64;
@@ -7,102 +7,96 @@ export const dayMs = 86_400_000;
 
 export class BoxLayout {
   readonly directory: string;
+  readonly record: string;
+  readonly pauseRecord: string;
+  readonly incomings: string;
+  readonly delayed: string;
+  readonly parked: string;
+  readonly processings: string;
+  readonly stagings: string;
+  readonly trash: string;
+  readonly archives: string;
+  readonly errors: string;
+  readonly lanes: string;
+  readonly payloads: string;
+  readonly keys: string;
+  readonly ledgers: string;
+  readonly notes: string;
 
   constructor(directory: string) {
     this.directory = directory;
+    this.record = `${directory}/box.json`;
+    this.pauseRecord = `${directory}/pause.json`;
+    this.incomings = `${directory}/incoming`;
+    this.delayed = `${directory}/delayed`;
+    this.parked = `${directory}/parked`;
+    this.processings = `${directory}/processing`;
+    this.stagings = `${directory}/staging`;
+    this.trash = `${directory}/trash`;
+    this.archives = `${directory}/archive`;
+    this.errors = `${directory}/error`;
+    this.lanes = `${directory}/lanes`;
+    this.payloads = `${directory}/data`;
+    this.keys = `${directory}/keys`;
+    this.ledgers = `${directory}/ledger`;
+    this.notes = `${directory}/notes`;
   }
 
-  get record(): string {
-    return `${this.directory}/box.json`;
-  }
-  get pauseRecord(): string {
-    return `${this.directory}/pause.json`;
-  }
-  /** All names that the directory of a box has. */
+  /** All names that may occur in the directory of a box. */
   get rooms(): readonly string[] {
     const directories =
       "incoming delayed parked lanes processing staging archive error data keys ledger notes trash foreign";
     return ["box.json", "pause.json", ".holdfast", "adopting", "aside", ...directories.split(" ")];
   }
-  get incomings(): string {
-    return `${this.directory}/incoming`;
-  }
-  /** Of one priority; in it a directory for each minute. */
+  /** The directory of one priority. It has one directory per minute. */
   incoming(priority: number): string {
     return `${this.incomings}/${priority}`;
-  }
-  get delayed(): string {
-    return `${this.directory}/delayed`;
-  }
-  get parked(): string {
-    return `${this.directory}/parked`;
-  }
-  get processings(): string {
-    return `${this.directory}/processing`;
   }
   processing(holder: string): string {
     return `${this.processings}/${holder}`;
   }
-  get stagings(): string {
-    return `${this.directory}/staging`;
-  }
   staging(holder: string): string {
     return `${this.stagings}/${holder}`;
-  }
-  get trash(): string {
-    return `${this.directory}/trash`;
-  }
-  get archives(): string {
-    return `${this.directory}/archive`;
   }
   archive(atMs: number): string {
     return `${this.archives}/${dayName(atMs)}`;
   }
-  get errors(): string {
-    return `${this.directory}/error`;
-  }
   error(atMs: number): string {
     return `${this.errors}/${dayName(atMs)}`;
-  }
-  get lanes(): string {
-    return `${this.directory}/lanes`;
   }
   lane(number: number): string {
     return `${this.lanes}/${String(number).padStart(2, "0")}`;
   }
-  get payloads(): string {
-    return `${this.directory}/data`;
-  }
-  /** The files of one ticket. By its random end: the beginning of an id is a time, and would fill one directory at a time. */
+  /**
+   * The files of one ticket. Sharded by the end of the id, which is random: the beginning is a
+   * time, and would put all new tickets into one directory.
+   */
   payload(id: string): string {
     return `${this.payloads}/${id.slice(-2)}/${id}`;
   }
-  get keys(): string {
-    return `${this.directory}/keys`;
-  }
-  /** The name by which a key is claimed at publish: a second name of its ticket. */
+  /** The file that claims a key at publish: a record of its ticket. */
   key(key: string): string {
     return `${this.keys}/${shardedHash(key)}`;
   }
-  get ledgers(): string {
-    return `${this.directory}/ledger`;
-  }
-  /** What was committed under a key. A ticket that was replayed from the archive has an entry of its own each time. */
+  /** The ledger entry of a key. Each replay from the archive has an entry of its own. */
   ledger(key: string, replays: number): string {
     return `${this.ledgers}/${shardedHash(replays === 0 ? key : `${key}\n${replays}`)}`;
   }
   note(id: string, what: string): string {
-    return `${this.directory}/notes/${id.slice(-3)}/${id}-${what}.json`;
+    return `${this.notes}/${id.slice(-3)}/${id}-${what}.json`;
   }
 }
 
-/** 4,096 shards, so that ten million keys leave a directory with few enough names to be listed. */
+/** With 4,096 shards, ten million keys leave each directory small enough to list. */
 function shardedHash(text: string): string {
   const hash = createHash("sha256").update(text).digest("hex");
   return `${hash.slice(0, 3)}/${hash}`;
 }
 
-/** The lane of a group: by its hash, so that all processes agree without a word. */
+/**
+ * Returns the lane of a group. The lane is a hash of the group, so all processes agree without
+ * coordination.
+ */
 export function laneOf(group: string): number {
   return createHash("sha256").update(group).digest().readUInt32BE(0) % laneCount;
 }
@@ -120,7 +114,7 @@ export function dayName(atMs: number): string {
   return new Date(Math.floor(atMs / dayMs) * dayMs).toISOString().slice(0, 10).replaceAll("-", "");
 }
 
-/** When that day begins, in UTC. */
+/** Returns when the day of this name begins, in UTC. */
 export function findDayMs(name: string): number | undefined {
   const [, year, month, day] = /^([0-9]{4})([0-9]{2})([0-9]{2})$/.exec(name) ?? [];
   const startMs = Date.UTC(Number(year), Number(month) - 1, Number(day));

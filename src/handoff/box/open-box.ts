@@ -1,4 +1,4 @@
-// Opening a box: its record, its ground, and what must hold of its directory.
+// Opens a box: its record, its ground, and the checks of its directory.
 import { ensureDirectory } from "../../durable/publish/directory.ts";
 import { checkExpectedStore } from "../../durable/publish/record-file.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
@@ -14,7 +14,10 @@ import { boxPart, decideBox, findBox } from "./box-record.ts";
 export interface OpenBoxOptions extends OpenOptions {
   readonly leaseMs?: number | undefined;
   readonly isSynced?: boolean | undefined;
-  /** Of the store that opens the box. Default: the box is opened alone. */
+  /**
+   * The ground of the store to which the box belongs. Default: the box is opened without a store
+   * and joins its own ground.
+   */
   readonly ground?: Ground | undefined;
 }
 
@@ -23,7 +26,10 @@ export interface OpenedBox {
   readonly ownsGround: boolean;
 }
 
-/** Makes the box if there is none. CROSS_DEVICE when a part of it lies on another file system. */
+/**
+ * Creates the box if it does not exist. Throws CROSS_DEVICE if one of its directories is on another
+ * file system.
+ */
 export async function openBox(ports: Ports, directory: string, options: OpenBoxOptions = {}): Promise<OpenedBox> {
   const known = await findBox(ports.disk, directory).catch((error: unknown) => {
     throw hasErrno(error, "ENOTDIR") ? notDirectory(directory, error) : error;
@@ -38,26 +44,33 @@ export async function openBox(ports: Ports, directory: string, options: OpenBoxO
     const id = makeId(ports.clock.wallMs(), ports.random.bytes(16));
     const record = known ?? (await decideBox(ground.staging, directory, { id, ...recordedGround(directory, ground) }));
     if (record.ground !== recordedGround(directory, ground).ground) {
-      // Another process has made the box meanwhile, with another ground: follow its record.
+      // Another process created the box meanwhile, with another ground. Its record decides.
       if (ownsGround) await ground.close();
       return await openBox(ports, directory, options);
     }
     await mustBeOnOneDevice(ports, directory, ground);
-    return { box: new Box(ground, directory, { id: record.id, isSynced: options.isSynced }), ownsGround };
+    const { id: recordedId, sharesKeys = false } = record;
+    return { box: new Box(ground, directory, { id: recordedId, isSynced: options.isSynced, sharesKeys }), ownsGround };
   } catch (error) {
     if (ownsGround) await ground.close();
     throw error;
   }
 }
 
-/** Every step is a rename, which works only within one file system. */
+/** Every step of a ticket is a rename, which works only within one file system. */
 async function mustBeOnOneDevice({ disk }: Ports, directory: string, { layout }: Ground): Promise<void> {
   const own = (await disk.findStat(directory))?.device;
   const parts = (await disk.list(directory)).filter((name) => !name.includes("."));
   for (const path of [layout.directory, ...parts.map((name) => `${directory}/${name}`)]) {
-    const device = (await disk.findStat(path))?.device;
+    // A symbolic link to itself has no device. Another program made it.
+    const device = await disk.findStat(path).then(
+      (found) => found?.device,
+      (error: unknown) => {
+        if (!hasErrno(error, "ELOOP")) throw error;
+      },
+    );
     if (device === undefined || device === own) continue;
-    const message = `${path} lies on another file system than ${directory}, so tickets cannot be moved in one step. Put the whole box on one file system.`;
+    const message = `${path} is on another file system than ${directory}, so tickets cannot be moved in one step. Put the whole box on one file system.`;
     throw holdfastError("CROSS_DEVICE", message, { path });
   }
 }

@@ -1,5 +1,5 @@
-// Claiming: one rename from `incoming` to a directory of this session. Of many processes one wins, and the new
-// name counts the attempt, so that a ticket which kills its workers comes to its end.
+// Claiming: one rename from `incoming` to a directory of this session. One of many processes wins,
+// and the new name counts the attempt, so a ticket that kills its workers is not retried forever.
 import { hasErrno } from "../../ports/disk-error.ts";
 import { moveOnce } from "../../durable/publish/publish.ts";
 import { assertNotSwept } from "../../durable/publish/staging.ts";
@@ -10,17 +10,23 @@ import { findMinuteMs } from "../box/layout.ts";
 import { priorityMax, ticketKind, type Ticket } from "../model/manifest.ts";
 import { claimedOf, findTicketName, formatTicketName, type TicketName } from "../model/ticket-name.ts";
 
-/** How many tickets are taken from the directories at a time. */
-const namesPerLook = 256;
-/** For so long a listing is worked off before the next look: an urgent ticket waits no longer. */
+/** About how many tickets one listing has. */
+const namesPerListing = 256;
+/** How long a listing is used. An urgent ticket waits at most this long. */
 const listingMs = 100;
-/** After so many lost races other processes work on the same names: this one goes elsewhere in them. */
+/**
+ * After this many lost races on one listing, this process continues at another point of it: other
+ * processes are claiming the same names.
+ */
 const lossesMax = 2;
-/** For so many listings after a lost race this process does not begin where the others begin. */
-const crowdedLooks = 8;
-/** More than there are minutes in a year. */
+/**
+ * For this many listings after a lost race, this process begins at a random point and not at the
+ * first name.
+ */
+const contendedListings = 8;
+/** At most this many minutes are listed. A year has fewer. */
 const minutesMax = 1_000_000;
-/** A directory that is empty for so long after its minute is removed. */
+/** The directory of a minute is removed if it is empty this long after that minute. */
 const keepMs = 120_000;
 
 export interface Claimed {
@@ -30,17 +36,17 @@ export interface Claimed {
   readonly ticket: Ticket;
 }
 
-/** The ticket that this session got; `damage` says why it cannot be read. */
+/** The ticket that this session claimed; `damage` says why it cannot be read. */
 export type Claim =
   | Claimed
   | { readonly session: HolderSession; readonly name: TicketName; readonly path: string; readonly damage: Error };
 
-/** The next ticket without a group that this process gets; undefined when there is none. */
+/** Claims the next ticket without a group. Returns undefined if there is none. */
 export async function claimNext(box: Box): Promise<Claim | undefined> {
   return await new Incoming(box).claim(await box.ground.session());
 }
 
-/** Undefined when another process has it. */
+/** Returns undefined if another process has it. */
 export async function claimTicket(
   box: Box,
   session: HolderSession,
@@ -48,50 +54,51 @@ export async function claimTicket(
   name: TicketName,
 ): Promise<Claim | undefined> {
   const claimed = claimedOf(name);
-  const path = await takeInHand(box, session, from, claimed);
+  const path = await moveToHolder(box, session, from, claimed);
   if (path === undefined) return undefined;
   try {
     return { session, name: claimed, path, ticket: await getRecord(box.disk, ticketKind, path) };
   } catch (error) {
     if (isUnreadable(error)) return { session, name: claimed, path, damage: error as Error };
-    // Not in hand any more: the next round of recovery gives it back.
-    box.inHand.delete(path);
+    // From here on it does not count as in progress, so the next recovery returns it.
+    box.inProgress.delete(path);
     if (!hasErrno(error, "ENOENT")) throw error;
-    // It went back already: this process slept, and was taken for dead. LOCK_LOST says so.
+    // Recovery has already returned the ticket: this process slept and was judged dead. Throws
+    // LOCK_LOST.
     await assertNotSwept(session.staging, session.temp);
     return undefined;
   }
 }
 
 /**
- * Moves the ticket in `from` to what this session has in hand; gives its path there. Undefined when another
- * process has it. LOCK_LOST when this session was taken for dead.
+ * Moves the ticket at `from` to this session's claims, and returns its path there. Returns
+ * undefined if another process has it. Throws LOCK_LOST if this session was judged dead.
  */
-export async function takeInHand(
+export async function moveToHolder(
   box: Box,
   session: HolderSession,
   from: string,
   name: TicketName,
 ): Promise<string | undefined> {
-  // Before the first claim of a session, and never again: once it is taken away with what was staged in it,
-  // nothing can be committed from it.
+  // The staging directory is created once, before the session's first claim. After a sweeper
+  // removed it, this session can commit nothing.
   await box.staging(session);
   const path = `${await box.processing(session)}/${formatTicketName(name)}`;
-  // The target is a name of this session. Two callers of one process would both find it there, and both believe
-  // that they have moved it.
-  if (box.inHand.has(path)) return undefined;
-  box.inHand.add(path);
+  // The target path belongs to this session. If two callers of this process renamed the same
+  // ticket, both would find it at the target and believe that they had moved it.
+  if (box.inProgress.has(path)) return undefined;
+  box.inProgress.add(path);
   let isClaimed = false;
   try {
-    // Without a sync: a claim that a power cut takes back belongs to no process any more.
+    // Not synced: after a power cut that reverts the claim, its process no longer exists.
     isClaimed = await moveOnce(box.disk, from, path);
   } catch (error) {
-    // The ticket is there and the directory is not: other processes took this one for dead.
+    // The ticket exists and the directory does not: other processes judged this one dead.
     if (hasErrno(error, "ENOENT")) session.reportSwept(session.temp);
     session.throwIfOver();
     throw error;
   } finally {
-    if (!isClaimed) box.inHand.delete(path);
+    if (!isClaimed) box.inProgress.delete(path);
   }
   return isClaimed ? path : undefined;
 }
@@ -103,28 +110,31 @@ interface Waiting {
 }
 
 /**
- * Where tickets without a group wait: a directory for each minute, below one for each priority. Some of the names
- * are listed, and claimed one by one: a listing is good for many tickets.
+ * Tickets without a group wait in a directory per minute, below one per priority. Some of the names
+ * are listed and then claimed one by one, so one listing serves many tickets.
  */
 export class Incoming {
   readonly #box: Box;
   #waiting: Waiting[] = [];
   #listedAtMs = -Infinity;
-  /** Whether the listing had all tickets. */
+  /** True if the listing includes all tickets. */
   #isAll = false;
   #listing: Promise<void> | undefined;
   #losses = 0;
-  #crowdedLooks = 0;
+  #contendedListings = 0;
 
   constructor(box: Box) {
     this.#box = box;
   }
 
-  /** The most urgent, then the oldest ticket that this process gets, as far as a listing tells; undefined when there is none. */
+  /**
+   * Claims the most urgent ticket of the listing; of equally urgent ones, the oldest. Returns
+   * undefined if there is none.
+   */
   async claim(session: HolderSession): Promise<Claim | undefined> {
     if (!this.#isFresh()) this.#waiting = [];
-    // What is left of the listing; then one that is made now.
-    for (let looks = 0; ;) {
+    // The first round uses the rest of the listing, the second a new one.
+    for (let listings = 0; ;) {
       for (let waiting = this.#next(); waiting !== undefined; waiting = this.#next()) {
         const claim = await claimTicket(this.#box, session, waiting.path, waiting.name);
         if (claim !== undefined) {
@@ -132,16 +142,16 @@ export class Incoming {
           return claim;
         }
         this.#losses++;
-        this.#crowdedLooks = crowdedLooks;
+        this.#contendedListings = contendedListings;
       }
-      if (looks > 0 && this.#isAll) return undefined;
+      if (listings > 0 && this.#isAll) return undefined;
       await this.#list();
-      looks++;
+      listings++;
       if (this.#waiting.length === 0) return undefined;
     }
   }
 
-  /** Whether there may be something to claim. */
+  /** True if there may be a ticket to claim. */
   async hasSome(): Promise<boolean> {
     if (this.#waiting.length === 0 || !this.#isFresh()) await this.#list();
     return this.#waiting.length > 0;
@@ -156,7 +166,7 @@ export class Incoming {
     return this.#waiting.shift();
   }
 
-  /** On at random, among tickets that are as urgent as the next one. */
+  /** Continues at a random point, among tickets that are as urgent as the next one. */
   #goElsewhere(): void {
     this.#losses = 0;
     const [next] = this.#waiting;
@@ -166,7 +176,7 @@ export class Incoming {
     this.#waiting.splice(count - skipped.length, 0, ...skipped);
   }
 
-  /** One listing for all callers of this moment. */
+  /** Lists the tickets, once for all concurrent callers. */
   async #list(): Promise<void> {
     this.#listing ??= this.#listNow().finally(() => (this.#listing = undefined));
     await this.#listing;
@@ -177,25 +187,25 @@ export class Incoming {
     this.#isAll = true;
     const { clock } = this.#box.ground.ports;
     const listedAtMs = clock.monotonicMs();
-    for (let priority = 0; priority <= priorityMax && found.length < namesPerLook; priority++) {
+    for (let priority = 0; priority <= priorityMax && found.length < namesPerListing; priority++) {
       const parent = this.#box.layout.incoming(priority);
       const minutes = (await this.#box.names(parent, minutesMax)).filter((name) => findMinuteMs(name) !== undefined);
       for (const minute of minutes.sort()) {
-        if (found.length >= namesPerLook) break;
+        if (found.length >= namesPerListing) break;
         found.push(...(await this.#ticketsIn(priority, `${parent}/${minute}`, minute)));
       }
     }
-    if (found.length >= namesPerLook) this.#isAll = false;
+    if (found.length >= namesPerListing) this.#isAll = false;
     this.#waiting = found;
     this.#listedAtMs = listedAtMs;
-    if (this.#crowdedLooks === 0) return;
-    this.#crowdedLooks--;
+    if (this.#contendedListings === 0) return;
+    this.#contendedListings--;
     this.#goElsewhere();
   }
 
-  /** Some of them. Foreign files are left alone, however many there are. */
+  /** Returns some of the tickets in a directory. Ignores foreign files, however many there are. */
   async #ticketsIn(priority: number, directory: string, minute: string): Promise<Waiting[]> {
-    for (let count = namesPerLook; ; count *= 16) {
+    for (let count = namesPerListing; ; count *= 16) {
       const names = await this.#box.names(directory, count);
       const tickets: Waiting[] = [];
       for (const text of names) {
@@ -209,7 +219,10 @@ export class Incoming {
   }
 }
 
-/** `rmdir` is the only truth about emptiness: a ticket that arrives meanwhile keeps its directory, or makes it again. */
+/**
+ * Only `rmdir` proves that the directory is empty: it fails if a ticket has just arrived, and a
+ * publisher recreates a directory that is gone.
+ */
 async function removeIfPast(box: Box, directory: string, minute: string): Promise<void> {
   if ((findMinuteMs(minute) ?? Infinity) + keepMs > (await box.nowMs())) return;
   await box.disk.rmdir(directory).catch(() => undefined);

@@ -1,13 +1,17 @@
-// Leases that are kept for a moment after their ticket is settled: the next ticket needs the same one, mostly.
+// Leases kept for a moment after their ticket is settled: the next ticket usually needs the same
+// one.
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import type { PathHold } from "../../locks/path/path-hold.ts";
 import type { Clock } from "../../ports/clock.ts";
 
-/** A lease is kept for so many tickets or so long, whichever is over first: then other processes have their turn. */
+/**
+ * A lease is kept for this many tickets or this long, whichever ends first. Then other processes
+ * get their turn.
+ */
 const ticketsMax = 64;
 const keepMs = 100;
 
-/** Leases on names, of which each has one holder among all processes. */
+/** Leases on names. Each has one holder among all processes. */
 export interface LeaseTaker {
   acquire(name: string, signal: AbortSignal): Promise<PathHold>;
   tryAcquire(name: string): Promise<PathHold | undefined>;
@@ -16,10 +20,10 @@ export interface LeaseTaker {
 export interface Lease {
   readonly name: string;
   readonly hold: PathHold;
-  /** In which it was taken: what is claimed under it belongs to the same session. */
+  /** The session in which it was acquired: tickets claimed under it belong to the same session. */
   readonly session: HolderSession;
   readonly sinceMs: number;
-  /** How many tickets it has served, with the present one. */
+  /** Number of tickets it has served, including the current one. */
   tickets: number;
 }
 
@@ -38,12 +42,12 @@ export class KeptLeases {
     this.#clock = clock;
   }
 
-  /** Those that are kept and not used, whose names begin so. */
+  /** Returns the names of leases that are kept and idle, and begin with `prefix`. */
   namesOf(prefix: string): string[] {
     return [...this.#idle.keys()].filter((name) => name.startsWith(prefix));
   }
 
-  /** Undefined when another has it. */
+  /** Returns undefined if another holder has the lease. */
   async tryAcquire(name: string, session: HolderSession): Promise<Lease | undefined> {
     const idle = this.#idle.get(name);
     if (idle !== undefined) {
@@ -54,32 +58,35 @@ export class KeptLeases {
         lease.tickets++;
         return lease;
       }
-      await release(lease);
+      await this.release(lease);
     }
     const hold = await this.#taker.tryAcquire(name);
     return hold && this.#leaseOf(name, hold, session);
   }
 
-  /** Waits until no other has it. */
+  /** Acquires the lease; waits while another holder has it. */
   async acquire(name: string, session: HolderSession, signal: AbortSignal): Promise<Lease> {
     const kept = this.#idle.has(name) ? await this.tryAcquire(name, session) : undefined;
     return kept ?? this.#leaseOf(name, await this.#taker.acquire(name, signal), session);
   }
 
-  /** When its ticket is settled. */
+  /** Call it when the ticket is settled: keeps the lease for the next ticket, or releases it. */
   async end(lease: Lease): Promise<void> {
     const leftMs = lease.sinceMs + keepMs - this.#clock.monotonicMs();
-    if (lease.tickets >= ticketsMax || leftMs <= 0 || lease.session.isOver) return await release(lease);
+    if (lease.tickets >= ticketsMax || leftMs <= 0 || lease.session.isOver) return await this.release(lease);
     const stopAlarm = this.#clock.alarm(leftMs, () => {
       if (this.#idle.get(lease.name)?.lease === lease) this.#idle.delete(lease.name);
-      void release(lease);
+      void this.release(lease);
     });
     this.#idle.set(lease.name, { lease, stopAlarm });
   }
 
-  /** Without keeping it: there is nothing to do under it. */
-  async release(lease: Lease): Promise<void> {
-    await release(lease);
+  /**
+   * Releases the lease at once, because no ticket was found under it. If that fails, the lease ends
+   * with this process.
+   */
+  async release({ hold }: Lease): Promise<void> {
+    await hold.release().catch(() => undefined);
   }
 
   async close(): Promise<void> {
@@ -87,16 +94,11 @@ export class KeptLeases {
     this.#idle.clear();
     for (const { lease, stopAlarm } of kept) {
       stopAlarm();
-      await release(lease);
+      await this.release(lease);
     }
   }
 
   #leaseOf(name: string, hold: PathHold, session: HolderSession): Lease {
     return { name, hold, session, sinceMs: this.#clock.monotonicMs(), tickets: 1 };
   }
-}
-
-/** A lease that cannot be released now ends with this process. */
-async function release({ hold }: Lease): Promise<void> {
-  await hold.release().catch(() => undefined);
 }

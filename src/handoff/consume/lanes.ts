@@ -1,12 +1,12 @@
-// Lanes: tickets of one group are worked in order, one at a time, on all machines together. A group belongs to
-// one of 64 lanes, each with a lease. The process that has the lease takes the first ticket of the lane, and
-// keeps the lease until that ticket is settled.
+// Lanes: tickets of one group are processed in order, one at a time, on all machines together. A
+// group belongs to one of 64 lanes, each with a lease. The process that holds the lease claims the
+// first ticket of the lane, and keeps the lease until that ticket is settled.
 import { findRecord, isUnreadable } from "../../durable/publish/record-file.ts";
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import type { Box } from "../box/box.ts";
 import { laneCount, laneOf } from "../box/layout.ts";
 import { ticketKind } from "../model/manifest.ts";
-import { findTicketName, type TicketName } from "../model/ticket-name.ts";
+import { findTicketName, inLaneOf, type TicketName } from "../model/ticket-name.ts";
 import { findWhole } from "../publish/staged.ts";
 import { reap } from "../recover/reap.ts";
 import { claimTicket, type Claim } from "./claim.ts";
@@ -16,13 +16,14 @@ import { noteKind } from "./settle.ts";
 
 export interface LaneClaim {
   readonly claim: Claim;
-  /** Of the lane: to be ended when the ticket is settled. */
+  /** The lease of the lane. It ends when the ticket is settled. */
   readonly lease: Lease;
 }
 
 /**
- * The first ticket of a lane that no other process works in; undefined when there is none. Begins with the lanes
- * that this process has kept, and then with lane `from`, so that all lanes have their turn.
+ * Claims the first ticket of a lane in which no other process works. Returns undefined if there is
+ * none. Begins with the lanes whose lease this process has kept, then with lane `from`, so that all
+ * lanes get their turn.
  */
 export async function claimInLane(
   box: Box,
@@ -34,13 +35,15 @@ export async function claimInLane(
   const inTurn = [...lanes.filter((lane) => lane >= from), ...lanes.filter((lane) => lane < from)];
   const kept = new Set(leases.namesOf(prefix));
   for (const lane of [...inTurn.filter((each) => kept.has(leaseName(each))), ...inTurn]) {
-    // A look without the lease: mostly there is nothing, and then nothing else is asked.
+    // Listed before the lease is acquired: usually the lane is empty, and the requests for the
+    // lease are saved.
     if ((await ticketsOf(box, lane)).length === 0) continue;
     const lease = await leases.tryAcquire(leaseName(lane), session);
     if (lease === undefined) continue;
     let claim: Claim | undefined;
     try {
-      // What the process before had in hand comes first: it goes back to its place before the next one is taken.
+      // Recovery runs before the first claim under a new lease: a ticket of the previous process
+      // must return to its position first.
       const isNew = lease.tickets === 1;
       if (isNew) await reap(box);
       if (!isNew || !(await isWorkedIn(box, lane, session))) claim = await claimFirst(box, lane, session);
@@ -52,7 +55,7 @@ export async function claimInLane(
   return undefined;
 }
 
-/** Whether a ticket waits in any lane. */
+/** True if a ticket waits in any lane. */
 export async function hasLaneTicket(box: Box): Promise<boolean> {
   for (const lane of await usedLanes(box)) if ((await ticketsOf(box, lane)).length > 0) return true;
   return false;
@@ -64,31 +67,36 @@ export function leaseName(lane: number): string {
   return `${prefix}${String(lane).padStart(2, "0")}`;
 }
 
-/** Those that had a ticket once. */
-async function usedLanes(box: Box): Promise<number[]> {
+/** Returns the lanes that ever had a ticket. */
+export async function usedLanes(box: Box): Promise<number[]> {
   return (await box.names(box.layout.lanes))
     .filter((name) => /^[0-9]{2}$/.test(name) && Number(name) < laneCount)
     .map(Number)
     .sort((a, b) => a - b);
 }
 
-/** Undefined when the lane is empty, or its first ticket is parked or to be tried later: those behind it wait. */
+/** Returns undefined if the lane is empty, or if its first ticket is parked or due later: those behind it wait. */
 async function claimFirst(box: Box, lane: number, session: HolderSession): Promise<Claim | undefined> {
-  // Before the tickets: a claim that goes back meanwhile is met in one of the two.
+  // Parked claims are listed before the tickets: a claim that returns between the two listings is
+  // in one of them.
   const parked = await findParked(box);
   const [first] = await ticketsOf(box, lane);
   if (first === undefined) return undefined;
   const { name, path } = first;
   for (const each of parked)
-    if ((each.name.place ?? Infinity) < (name.rank ?? 0) && (await isOfLane(box, each.path, lane))) return undefined;
+    if ((each.name.second ?? Infinity) < (name.rank ?? 0) && (await isOfLane(box, each.path, lane))) return undefined;
   if (name.claims > 0) {
-    const dueMs = await findDueMs(box, name);
+    // Older builds record the due time only in the note.
+    const dueMs = name.second ?? (await findDueMs(box, name));
     if (dueMs !== undefined && dueMs > (await box.nowMs())) return undefined;
   }
-  return await claimTicket(box, session, path, name);
+  return await claimTicket(box, session, path, inLaneOf(name, name.rank ?? 0));
 }
 
-/** True in doubt: a ticket that cannot be read goes back when it is due, and then every process sees what is wrong. */
+/**
+ * Returns true for an unreadable ticket: it blocks the lane until it is due, and then its next
+ * claim reports the damage.
+ */
 async function isOfLane(box: Box, path: string, lane: number): Promise<boolean> {
   try {
     const group = (await findRecord(box.disk, ticketKind, path))?.manifest.group;
@@ -100,8 +108,9 @@ async function isOfLane(box: Box, path: string, lane: number): Promise<boolean> 
 }
 
 /**
- * Whether another session has a ticket of this lane in hand. A third process may have judged it dead and have
- * dropped its lease, while this one has not watched it for long enough to give back its ticket.
+ * True if another session has claimed a ticket of this lane. A third process may have judged that
+ * session dead and dropped its lease, while this process has not observed it long enough to return
+ * its ticket.
  */
 async function isWorkedIn(box: Box, lane: number, { holder }: HolderSession): Promise<boolean> {
   for (const other of await box.names(box.layout.processings)) {
@@ -121,7 +130,7 @@ interface LaneTicket {
   readonly path: string;
 }
 
-/** In their order. */
+/** Returns the tickets of a lane in order. */
 async function ticketsOf(box: Box, lane: number): Promise<LaneTicket[]> {
   const directory = `${box.layout.lane(lane)}/incoming`;
   const tickets: LaneTicket[] = [];
@@ -132,7 +141,7 @@ async function ticketsOf(box: Box, lane: number): Promise<LaneTicket[]> {
   return tickets.sort((a, b) => (a.name.rank ?? 0) - (b.name.rank ?? 0));
 }
 
-/** Of a ticket that is to be tried again. A note that is damaged says nothing. */
+/** Returns when a ticket is due for its next attempt. Ignores a damaged note. */
 async function findDueMs(box: Box, { id, claims }: TicketName): Promise<number | undefined> {
   try {
     return (await findRecord(box.disk, noteKind, box.layout.note(id, String(claims))))?.dueMs;

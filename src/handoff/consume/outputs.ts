@@ -1,5 +1,6 @@
-// What a handler makes beside its result: output files, and tickets for other boxes. All of it is staged in one
-// directory of the claim, and becomes visible with the commit by one rename of that directory, or never.
+// Outputs of a handler beside its result: files, and tickets for other boxes. All of it is staged
+// in one directory of the claim. The commit renames that directory, which makes all outputs visible
+// in one step; without a commit they never appear.
 import type { Body } from "../../common.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import { encodeRecord } from "../../format/record.ts";
@@ -9,9 +10,10 @@ import { writeBody, type BodyDigest } from "../../part/body.ts";
 import type { Box } from "../box/box.ts";
 import { committedKind, recordName, type Committed, type SentTicket } from "../ledger/ledger.ts";
 import { checkFileName } from "../model/arguments.ts";
+import { sentKey } from "../model/sent-key.ts";
 import { formatTicketName, unrankedOf } from "../model/ticket-name.ts";
 import type { Claimed } from "./claim.ts";
-import { claimLost } from "./settle.ts";
+import { lost } from "./settle.ts";
 
 type Output = Committed["outputs"][number];
 
@@ -21,7 +23,7 @@ export class StagedOutputs {
   readonly #outputs = new Map<string, Output>();
   readonly #sent: SentTicket[] = [];
   #directory: Promise<string> | undefined;
-  /** Of a ticket that could not be staged: what it belongs to is not committed without it. */
+  /** Why a ticket could not be staged, if so. Then the commit fails with this error. */
   #failure: { readonly error: unknown } | undefined;
 
   constructor(box: Box, claim: Claimed) {
@@ -29,7 +31,7 @@ export class StagedOutputs {
     this.#claim = claim;
   }
 
-  /** Undefined when nothing was staged. */
+  /** True if nothing was staged. */
   get isEmpty(): boolean {
     return this.#directory === undefined;
   }
@@ -40,16 +42,22 @@ export class StagedOutputs {
 
   async add(name: string, body: Body): Promise<void> {
     checkFileName(name);
-    if (this.#outputs.has(name)) throw new TypeError(`There is an output ${JSON.stringify(name)} already.`);
+    if (this.#outputs.has(name)) throw new TypeError(`There is already an output ${JSON.stringify(name)}.`);
     const { size, sha256 } = await this.#write("outputs", name, body);
     this.#outputs.set(name, { name, size, sha256 });
   }
 
-  /** A ticket that is published in `box` after the commit. `options` is what `publish` takes, as JSON. */
-  async send(box: string, bodies: readonly (readonly [name: string, body: Body])[], options: unknown): Promise<void> {
-    // The number is taken at once: another one may be staged meanwhile.
-    const sent: SentTicket = { box, files: bodies.map(([name]) => name), options };
-    const index = this.#sent.push(sent) - 1;
+  /**
+   * Stages a ticket that is published in `box` after the commit. `options` are those of `publish`,
+   * as JSON. A ticket without a key gets one here. It is stored in the ledger entry, so every
+   * process that completes the commit uses the same key.
+   */
+  async send(box: string, bodies: readonly (readonly [name: string, body: Body])[], options: object): Promise<void> {
+    // The index is read before the first `await`: another ticket may be staged meanwhile.
+    const index = this.#sent.length;
+    const { id, replays } = this.#claim.name;
+    const key = sentKey({ boxId: this.#box.id, id, replays, index });
+    this.#sent.push({ box, files: bodies.map(([name]) => name), options: { key, ...options } });
     try {
       for (const [name, body] of bodies) await this.#write(`sent-${index}`, name, body);
     } catch (error) {
@@ -58,12 +66,15 @@ export class StagedOutputs {
     }
   }
 
-  /** Puts the record beside them. Everything is durable when it resolves; gives the directory that is to be committed. */
+  /**
+   * Writes the ledger record beside the outputs, and returns the directory to be committed.
+   * Everything in it is durable when this resolves.
+   */
   async seal(committed: Committed): Promise<string> {
     if (this.#failure !== undefined) throw this.#failure.error;
     const directory = await this.#open();
     const { disk } = this.#box;
-    // Anew each time: a commit that failed may be tried again with another result.
+    // The record is written again for each try: a failed commit may be retried with another result.
     const bytes = encodeRecord(committedKind, committed);
     await createUniqueFile(disk, `${directory}/${recordName}`, bytes, { sync: this.#box.isSynced });
     await this.#box.sync(
@@ -73,7 +84,10 @@ export class StagedOutputs {
     return directory;
   }
 
-  /** Removes what was staged and not committed. If that fails, it goes with the session. */
+  /**
+   * Removes what was staged and not committed. What cannot be removed now is removed when the
+   * session is swept.
+   */
   async discard(): Promise<void> {
     const directory = await this.#directory?.catch(() => undefined);
     if (directory !== undefined) await removeTree(this.#box.disk, directory).catch(() => undefined);
@@ -86,9 +100,9 @@ export class StagedOutputs {
       await makeUniqueDirectory(this.#box.disk, path);
       return await writeBody(this.#box.disk, `${path}/${name}`, body, { signal: session.signal });
     } catch (error) {
-      // Other processes took this one for dead, and what it had staged with it.
+      // Other processes judged this one dead, and removed what it had staged.
       if (hasErrno(error, "ENOENT")) session.reportSwept(session.temp);
-      if (session.isOver) throw claimLost(this.#claim, error);
+      if (session.isOver) throw lost(this.#claim, error);
       throw error;
     }
   }
@@ -100,7 +114,7 @@ export class StagedOutputs {
 
   async #make(): Promise<string> {
     const { session, name } = this.#claim;
-    if (session.isOver) throw claimLost(this.#claim, session.signal.reason);
+    if (session.isOver) throw lost(this.#claim, session.signal.reason);
     const ticket = formatTicketName(unrankedOf(name)).replace(/\.json$/, "");
     const directory = `${await this.#box.staging(session)}/${ticket}`;
     await makeUniqueDirectory(this.#box.disk, directory);

@@ -1,16 +1,13 @@
-// Parked claims: claims that outlive their process. A claim is parked for a time; within it any process can go on
-// with it, and when it is over the ticket goes back by itself (recover/due.ts).
-//
-// For the command line, as methods of BoxHandoff that are not in its public interface:
-//   takeParked(forMs, { waitMs, signal }): Promise<ParkedTicket | undefined>   `handoff take --for`
-//   resumeParked(claim): Promise<Delivery>                                      `handoff ack|retry|fail CLAIM`
-// `claim` is what `ParkedTicket.claim` says, or the id of the ticket alone. CLAIM_LOST when it is not parked any more.
+// Parked claims: claims that outlive their process. A claim is parked for a time. Until then, any
+// process can continue the claim; afterwards, the ticket returns to the queue automatically
+// (recover/due.ts).
 import { holdfastError } from "../../errors.ts";
 import { moveOnce } from "../../durable/publish/publish.ts";
 import { findRecord } from "../../durable/publish/record-file.ts";
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import type { Box } from "../box/box.ts";
-import { ticketKind, type Manifest } from "../model/manifest.ts";
+import type { ParkedTicket } from "../model/delivery.ts";
+import { ticketKind } from "../model/manifest.ts";
 import {
   attemptOf,
   findTicketName,
@@ -19,40 +16,30 @@ import {
   unparkedOf,
   type TicketName,
 } from "../model/ticket-name.ts";
-import { takeInHand, type Claimed } from "./claim.ts";
-import { claimLost, mustStillHave } from "./settle.ts";
+import { moveToHolder, type Claimed } from "./claim.ts";
+import { lost, mustStillHave } from "./settle.ts";
 
-/** A ticket that was taken and parked. */
-export interface ParkedTicket extends Manifest {
-  /** Names this claim and no later one of the same ticket: `<id>-<number>`. */
-  readonly claim: string;
-  readonly attempt: number;
-  /** When it goes back, by the server's clock. */
-  readonly dueAt: Date;
-  /** Where its files are, by name. Read only. */
-  readonly paths: Readonly<Record<string, string>>;
-}
-
-/** What is parked, as its name says. */
+/** A parked claim, as its name describes it. */
 export interface Parked {
   readonly name: TicketName;
   readonly path: string;
 }
 
-/** Parks a claim for `forMs`; returns when it is due. Durable when it resolves. CLAIM_LOST. */
+/** Parks a claim for `forMs`, and returns when it is due. Durable when it resolves. Throws CLAIM_LOST. */
 export async function park(box: Box, claim: Claimed, forMs: number): Promise<Date> {
   mustStillHave(claim);
   const dueMs = Math.ceil((await box.nowMs()) + forMs);
   const directory = box.layout.parked;
   const path = `${directory}/${formatTicketName(parkedOf(claim.name, dueMs))}`;
-  if (!(await box.within(directory, () => moveOnce(box.disk, claim.path, path)))) throw claimLost(claim);
+  if (!(await box.within(directory, () => moveOnce(box.disk, claim.path, path)))) throw lost(claim);
   await box.sync(directory);
   return new Date(dueMs);
 }
 
 /**
- * Moves a parked claim to what this session has in hand. CLAIM_LOST when it is not parked any more: it is
- * settled, or its time was over. `enterLane` is called for a ticket of a group before it is moved.
+ * Moves a parked claim to this session's claims. Throws CLAIM_LOST if the claim is no longer
+ * parked: it was settled, or its time has ended. For a ticket of a group, calls `enterLane` before
+ * the move.
  */
 export async function unpark(
   box: Box,
@@ -64,14 +51,14 @@ export async function unpark(
   if (found === undefined) throw notParked(claim);
   const ticket = await findRecord(box.disk, ticketKind, found.path);
   if (ticket === undefined) throw notParked(claim);
-  if (found.name.place !== undefined && ticket.manifest.group !== undefined) await enterLane(ticket.manifest.group);
+  if (found.name.second !== undefined && ticket.manifest.group !== undefined) await enterLane(ticket.manifest.group);
   const name = unparkedOf(found.name);
-  const path = await takeInHand(box, session, found.path, name);
+  const path = await moveToHolder(box, session, found.path, name);
   if (path === undefined) throw notParked(claim);
   return { session, name, path, ticket };
 }
 
-/** All claims that are parked now. */
+/** Returns all claims that are parked now. */
 export async function findParked(box: Box): Promise<Parked[]> {
   const directory = box.layout.parked;
   const parked: Parked[] = [];
@@ -82,7 +69,7 @@ export async function findParked(box: Box): Promise<Parked[]> {
   return parked;
 }
 
-/** How a caller names this claim. */
+/** Returns the text by which callers name this claim. */
 export function claimText({ id, claims }: TicketName): string {
   return `${id}-${claims}`;
 }
@@ -101,6 +88,6 @@ function isNamed(name: TicketName, claim: string): boolean {
 
 function notParked(claim: string): Error {
   const id = claim.slice(0, 36);
-  const message = `The claim ${claim} is not parked: it was settled, or its time was over and the ticket went back.`;
+  const message = `The claim ${claim} is not parked: it was settled, or its time ran out and the ticket returned to the queue.`;
   return holdfastError("CLAIM_LOST", message, { id, attempt: Number(claim.slice(37)) });
 }

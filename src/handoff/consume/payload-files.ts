@@ -1,19 +1,24 @@
-// Real files for programs that need a path. A large payload has them; the contents of a small one are in its
-// ticket, and are put into files when a program asks for them.
+// Real files for programs that need a path. A large payload is stored in files. A small one is
+// stored in its ticket and copied to files when a program asks for a path.
 import { ensureDirectory, removeTree } from "../../durable/publish/directory.ts";
 import { replace } from "../../durable/publish/publish.ts";
 import { createUniqueFile, makeUniqueDirectory } from "../../durable/publish/unique-file.ts";
+import { inParallel } from "../../durable/wait/in-parallel.ts";
+import { readWhole } from "../../part/read-chunks.ts";
 import type { Box } from "../box/box.ts";
 import type { ManifestFile } from "../model/manifest.ts";
 import { formatTicketName, unrankedOf } from "../model/ticket-name.ts";
 import type { Claimed } from "./claim.ts";
 import { readPayload } from "./payload-check.ts";
 
+/** Maximum number of files written at once. */
+const openMax = 16;
+
 /** The files of one claim. */
 export class PayloadFiles {
   readonly #box: Box;
   readonly #claim: Claimed;
-  /** In the staging of the session; undefined as long as no path was asked for. */
+  /** The directory of the copies, in the session's staging; undefined until a path is requested. */
   #directory: Promise<string> | undefined;
   readonly #written = new Map<string, Promise<string>>();
 
@@ -22,7 +27,7 @@ export class PayloadFiles {
     this.#claim = claim;
   }
 
-  /** Until `remove`. */
+  /** The path is valid until `remove`. */
   async path(file: ManifestFile): Promise<string> {
     const { ticket } = this.#claim;
     if (ticket.inline === undefined) return `${this.#box.layout.payload(ticket.manifest.id)}/${file.name}`;
@@ -36,8 +41,9 @@ export class PayloadFiles {
   }
 
   /**
-   * Where all files are for as long as the ticket is there, also after this process: beside those of large
-   * payloads. Any number of processes may write the same there.
+   * Returns paths that stay valid while the ticket exists, even after this process ends. A small
+   * payload is copied to where large ones are stored; several processes may write the same files
+   * there.
    */
   async keep(): Promise<Record<string, string>> {
     const { session, ticket } = this.#claim;
@@ -45,15 +51,16 @@ export class PayloadFiles {
     const directory = this.#box.layout.payload(id);
     if (ticket.inline !== undefined) {
       await ensureDirectory(this.#box.disk, directory);
-      for (const file of files)
-        await replace(session.staging, `${directory}/${file.name}`, await this.#read(file), {
-          sync: this.#box.isSynced,
-        });
+      const options = { sync: this.#box.isSynced, syncsName: false };
+      await inParallel(files, openMax, async (file) => {
+        await replace(session.staging, `${directory}/${file.name}`, await this.#read(file), options);
+      });
+      await this.#box.sync(directory);
     }
     return Object.fromEntries(files.map(({ name }) => [name, `${directory}/${name}`]));
   }
 
-  /** What is left behind goes when the session is swept. */
+  /** Removes the copies. What cannot be removed now is removed when the session is swept. */
   async remove(): Promise<void> {
     const directory = await this.#directory?.catch(() => undefined);
     if (directory !== undefined) await removeTree(this.#box.disk, directory).catch(() => undefined);
@@ -75,8 +82,6 @@ export class PayloadFiles {
   }
 
   async #read(file: ManifestFile): Promise<Uint8Array> {
-    const pieces: Uint8Array[] = [];
-    for await (const piece of readPayload(this.#box, this.#claim.ticket, file)) pieces.push(piece);
-    return Buffer.concat(pieces);
+    return await readWhole(readPayload(this.#box, this.#claim.ticket, file));
   }
 }

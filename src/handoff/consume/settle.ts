@@ -1,36 +1,34 @@
-// Settling a claim: done, to be tried again, or failed for good. Each ends with one rename of the ticket out of
-// the directory of the session that has claimed it. A session that was taken for dead finds no ticket there.
-import { holdfastError } from "../../errors.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
+// Settles a claim: the ticket is done, will be retried, or has failed permanently. Each ends with
+// one rename of the ticket out of the directory of the session that claimed it. A session that was
+// judged dead finds no ticket in it.
+import { findIfThere, hasErrno } from "../../ports/disk-error.ts";
 import { encodeRecord, type RecordKind } from "../../format/record.ts";
 import { countOf, objectOf, textOf, wordOf } from "../../format/decoding.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { moveOnce, putIfAbsent } from "../../durable/publish/publish.ts";
 import type { Box } from "../box/box.ts";
-import {
-  commit,
-  commitDirectory,
-  findCommitted,
-  isSameCommit,
-  type Committed,
-  type LedgerEntry,
-} from "../ledger/ledger.ts";
+import { commit } from "../ledger/group-commit.ts";
+import { commitDirectory, findCommitted, isSameCommit, type Committed, type LedgerEntry } from "../ledger/ledger.ts";
 import { attemptOf, formatTicketName, unrankedOf } from "../model/ticket-name.ts";
 import { enter } from "../publish/enter.ts";
+import { claimLost } from "../deliver/settler.ts";
 import type { Claim, Claimed } from "./claim.ts";
 import type { StagedOutputs } from "./outputs.ts";
+
+/** How often a move is tried again because another process removed the target directory. */
+const dayTriesMax = 5;
 
 export const noteOutcomes = ["retry", "fail", "lost", "expired", "mismatch"] as const;
 export type NoteOutcome = (typeof noteOutcomes)[number];
 
-/** What became of one attempt. */
+/** The outcome of one attempt. */
 export interface Note {
   readonly attempt: number;
   readonly at: string;
   readonly outcome: NoteOutcome;
   readonly reason: string;
   readonly holder: string;
-  /** Of a retry: not before this time of the server's clock, in milliseconds. */
+  /** For a retry: the ticket is not due before this time of the server's clock, in milliseconds. */
   readonly dueMs?: number;
 }
 
@@ -50,8 +48,8 @@ export const noteKind: RecordKind<Note> = {
 };
 
 /**
- * Commits the result under the ticket's key. CLAIM_LOST when the claim was gone before. Gives what was
- * committed: the result of another ticket, if that had the same key and was first.
+ * Commits the result under the ticket's key. Returns the committed result, which is that of another
+ * ticket if it committed under the same key first. Throws CLAIM_LOST if the claim was already lost.
  */
 export async function commitResult(
   box: Box,
@@ -76,27 +74,28 @@ export async function commitResult(
     outputs === undefined || outputs.isEmpty
       ? await commitRecord(box, claim, path, committed)
       : await commitOutputs(box, outputs, path, committed);
-  if (entry === undefined) throw claimLost(claim);
-  // Another claim of the same ticket has committed: this one was taken for dead before, or that one was parked by
-  // another program for a shorter time than its work took. Then the ticket is still here, and it is done.
+  if (entry === undefined) throw lost(claim);
+  // Another claim of the same ticket has committed. Either this session was judged dead, or the
+  // other claim was parked for a shorter time than its work took. In the second case the ticket is
+  // still here, and it is done.
   if (entry.committed.id === name.id && !isSameCommit(entry.committed, committed)) {
     if (entry.committed.sent.length === 0) await archive(box, claim, entry);
-    throw claimLost(claim);
+    throw lost(claim);
   }
   return entry;
 }
 
 async function commitRecord(box: Box, claim: Claimed, path: string, committed: Committed): Promise<LedgerEntry> {
   try {
-    // Of the session that has the claim, and not of the one that this process may have by now.
-    return await commit(box, claim.session.staging, path, committed);
+    // Uses the session that holds the claim; this process may have a new one by now.
+    return await commit(box, claim.session, path, committed);
   } catch (error) {
-    if (claim.session.isOver) throw claimLost(claim, error);
+    if (claim.session.isOver) throw lost(claim, error);
     throw error;
   }
 }
 
-/** Undefined when what was staged is gone, and is not what was committed. */
+/** Returns undefined if the staged directory is gone and was not committed. */
 async function commitOutputs(
   box: Box,
   outputs: StagedOutputs,
@@ -108,73 +107,83 @@ async function commitOutputs(
     staged = await outputs.seal(committed);
   } catch (error) {
     if (!hasErrno(error, "ENOENT")) throw error;
-    // It was committed by an earlier try whose answer was lost, or other processes took this one for dead.
+    // Either an earlier try committed it and its reply was lost, or other processes judged this one
+    // dead.
     return await findCommitted(box, path, { isSure: true });
   }
   return await commitDirectory(box, staged, path, committed);
 }
 
 /**
- * Moves a ticket to the archive whose key is committed: as a duplicate, if that was done by another ticket.
- * Without a sync: the ledger is the truth, and a ticket that comes back finds its entry there.
+ * Moves a ticket whose key is committed to the archive; as a duplicate, if another ticket committed
+ * it. Not synced: the ledger is authoritative, and if a power cut brings the ticket back, its next
+ * claim finds the entry.
  */
 export async function archive(box: Box, claim: Claim, { committed }: LedgerEntry): Promise<void> {
   const directory = box.layout.archive(await box.nowMs());
   const name = formatTicketName({ ...unrankedOf(claim.name), isDuplicate: committed.id !== claim.name.id });
-  await box.within(directory, () => moveOnce(box.disk, claim.path, `${directory}/${name}`));
+  await moveToDay(box, claim.path, directory, name);
 }
 
-/** Back to where consumers look, after `delayMs`. CLAIM_LOST. */
+/**
+ * Moves a ticket into the directory of a day. Returns false if the ticket is gone. Recreates the
+ * directory if it disappears: a collector whose clock is ahead removes today's directory as soon as
+ * it is empty.
+ */
+async function moveToDay(box: Box, from: string, directory: string, name: string): Promise<boolean> {
+  for (let tries = 1; ; tries++)
+    try {
+      return await box.within(directory, () => moveOnce(box.disk, from, `${directory}/${name}`));
+    } catch (error) {
+      if (!hasErrno(error, "ENOENT") || tries >= dayTriesMax) throw error;
+    }
+}
+
+/** Returns the ticket to the queue, due after `delayMs`. Throws CLAIM_LOST. */
 export async function retryLater(box: Box, claim: Claimed, delayMs: number, reason: string): Promise<void> {
   mustStillHave(claim);
   const dueMs = Math.ceil((await box.nowMs()) + delayMs);
   await note(box, claim, "retry", reason, dueMs);
   const { priority, group } = claim.ticket.manifest;
-  const notBefore = new Date(dueMs);
-  if (!(await enter(box, claim.path, claim.name, { priority, ...(group === undefined ? {} : { group }), notBefore })))
-    throw claimLost(claim);
+  if (!(await enter(box, claim.path, claim.name, { priority, group, notBefore: new Date(dueMs) }))) throw lost(claim);
 }
 
 /**
- * Back at once, or after `delayMs`, and not counted as an attempt. False when the claim was gone: then it is back
- * already.
+ * Returns the ticket to the queue, at once or after `delayMs`, without counting an attempt. Returns
+ * false if the claim was lost: then the ticket is already back.
  */
-export async function giveBack(
-  box: Box,
-  claim: Claimed,
-  { delayMs = 0 }: { readonly delayMs?: number } = {},
-): Promise<boolean> {
+export async function giveBack(box: Box, claim: Claimed, delayMs: number = 0): Promise<boolean> {
   const { priority, group } = claim.ticket.manifest;
   const name = { ...claim.name, forgiven: claim.name.forgiven + 1 };
-  return await enter(box, claim.path, name, {
-    priority,
-    ...(group === undefined ? {} : { group }),
-    ...(delayMs === 0 ? {} : { notBefore: new Date(Math.ceil((await box.nowMs()) + delayMs)) }),
-  });
+  const notBefore = delayMs === 0 ? undefined : new Date(Math.ceil((await box.nowMs()) + delayMs));
+  return await enter(box, claim.path, name, { priority, group, notBefore });
 }
 
-/** To the dead letters, with the reason. CLAIM_LOST. */
+/** Moves the ticket to the dead letters, with the reason. Throws CLAIM_LOST. */
 export async function failForGood(box: Box, claim: Claim, outcome: NoteOutcome, reason: string): Promise<void> {
   mustStillHave(claim);
   await note(box, claim, outcome, reason);
   const directory = box.layout.error(await box.nowMs());
-  const path = `${directory}/${formatTicketName(unrankedOf(claim.name))}`;
-  if (!(await box.within(directory, () => moveOnce(box.disk, claim.path, path)))) throw claimLost(claim);
-  await box.sync(directory);
+  if (!(await moveToDay(box, claim.path, directory, formatTicketName(unrankedOf(claim.name))))) throw lost(claim);
+  // A collector whose clock is ahead may have removed both the ticket and the directory.
+  await findIfThere(box.sync(directory));
 }
 
-/** Before the ticket moves: a dead letter has a reason. */
+/** The note is written before the ticket moves, so that every dead letter has a reason. */
 async function note(box: Box, claim: Claim, outcome: NoteOutcome, reason: string, dueMs?: number): Promise<void> {
   const { session, name } = claim;
   try {
     await writeNote(box, { session, name, holder: session.holder.id }, outcome, reason, dueMs);
   } catch (error) {
-    if (session.isOver || hasErrno(error, "ENOENT")) throw claimLost({ name }, error);
+    if (session.isOver || hasErrno(error, "ENOENT")) throw lost({ name }, error);
     throw error;
   }
 }
 
-/** What became of one claim of `holder`, once: the first word stays. `session` is of the process that writes it. */
+/**
+ * Records the outcome of one claim of `holder`. If the claim already has a note, that note stays.
+ * `session` is that of the process that writes it.
+ */
 export async function writeNote(
   box: Box,
   { session, name, holder }: Pick<Claim, "session" | "name"> & { readonly holder: string },
@@ -197,11 +206,9 @@ export async function writeNote(
 }
 
 export function mustStillHave({ session, name }: Pick<Claim, "session" | "name">): void {
-  if (session.isOver) throw claimLost({ name }, session.signal.reason);
+  if (session.isOver) throw lost({ name }, session.signal.reason);
 }
 
-export function claimLost({ name }: Pick<Claim, "name">, cause?: unknown): Error {
-  const attempt = attemptOf(name);
-  const message = `The claim of ticket ${name.id} (attempt ${attempt}) is gone: this process was silent for its lease, and the ticket went back. Leave it to the process that has it now.`;
-  return holdfastError("CLAIM_LOST", message, { id: name.id, attempt }, cause);
+export function lost({ name }: Pick<Claim, "name">, cause?: unknown): Error {
+  return claimLost({ id: name.id, attempt: attemptOf(name) }, cause);
 }

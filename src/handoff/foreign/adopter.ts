@@ -1,94 +1,136 @@
-// Adopting: files that another program has put into a plain folder become tickets, each file once, however many
-// processes adopt from that folder.
+// Adoption: turns files that another program put into a plain folder into tickets, each file once,
+// no matter how many processes adopt from that folder.
 import { posix } from "node:path";
-import type { Body } from "../../common.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { hasErrno, findIfThere } from "../../ports/disk-error.ts";
 import { isId } from "../../format/id.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { moveOnce } from "../../durable/publish/publish.ts";
 import { assertNotSwept } from "../../durable/publish/staging.ts";
-import { readChunks } from "../../part/read-chunks.ts";
-import type { Box } from "../box/box.ts";
-import { asJson, checkFileName, checkText } from "../model/arguments.ts";
-import { priorityDefault } from "../model/manifest.ts";
-import type { WrittenFile } from "../publish/payload.ts";
-import type { Publication, Published } from "../publish/publisher.ts";
-import { findCandidates, isSame, sha256Of, type Candidate, type Observations } from "./candidates.ts";
+import { namesIn } from "../box/names.ts";
+import { asJson, checkFileName } from "../model/arguments.ts";
+import { findCandidates, isSame, manifestBytesMax, sha256Of, type Candidate, type Observations } from "./candidates.ts";
 import { ClaimEntry, fileName, signalName, type Origin } from "./claim-entry.ts";
+import { completeClaim, settleClaim, type AdoptingBox, type Completing } from "./complete-claim.ts";
 import type { ForeignFolder } from "./folder.ts";
-import type { AdoptRule } from "./rule.ts";
-
-export interface AdopterParts {
-  readonly box: Box;
-  readonly publish: (publication: Publication) => Promise<Published>;
-  /** RESOURCE_BUSY when the box is full: nothing is claimed then. */
-  readonly mustHaveRoom: () => Promise<void>;
-}
-
-const manifestBytesMax = 16 * 1024 * 1024;
+import { faultOf, FolderProblems, isBeyondEntry, restMs, type Fault, type ProblemOptions } from "./problems.ts";
+import type { AdoptRule } from "../model/foreign-rule.ts";
 
 export class Adopter {
-  readonly #parts: AdopterParts;
+  readonly #adopting: AdoptingBox;
   readonly #folder: ForeignFolder;
   readonly #rule: AdoptRule;
   readonly #observations: Observations = new Map();
+  readonly #problems: FolderProblems;
+  /**
+   * Entries whose adoption failed, by the name of the signal or the path of the claim. They are
+   * skipped until `untilMs`.
+   */
+  readonly #resting = new Map<string, { readonly untilMs: number; readonly fault: Fault }>();
 
-  constructor(parts: AdopterParts, folder: ForeignFolder, rule: AdoptRule) {
-    this.#parts = parts;
+  constructor(adopting: AdoptingBox, folder: ForeignFolder, rule: AdoptRule, options: ProblemOptions = {}) {
+    this.#adopting = adopting;
     this.#folder = folder;
     this.#rule = rule;
+    this.#problems = new FolderProblems(adopting.box, folder.path, options);
   }
 
   /**
-   * One look at the folder; how many tickets it made. A file that cannot be adopted does not keep the others from it:
-   * the first failure is told at the end.
+   * Makes one pass over the folder and returns how many tickets it made. If an entry cannot be
+   * adopted, the pass reports it and continues. A failure of the box or its disk is thrown at the
+   * end.
    */
   async pass(signal?: AbortSignal): Promise<number> {
-    const { box, mustHaveRoom } = this.#parts;
+    const { box } = this.#adopting;
     const failures: unknown[] = [];
     const session = await box.ground.session();
-    let count = await recoverClaims(this.#parts, this.#folder, { rule: this.#rule, failures });
+    const tell = this.#problems.report.bind(this.#problems);
     const nowMs = box.ground.ports.clock.monotonicMs();
-    for (const candidate of await findCandidates(this.#folder, this.#rule, nowMs, this.#observations)) {
+    const onFailure = async (name: string, at: string, error: unknown): Promise<void> => {
       signal?.throwIfAborted();
-      await mustHaveRoom();
+      if (isBeyondEntry(error) || hasErrno(error, "ENOENT")) return void failures.push(error);
+      const fault = faultOf(name, error);
+      // These are tried again in the next pass: a permission or a name may be corrected at any
+      // moment, and the check is cheap.
+      if (!isHoldfastError(error, "NO_PERMISSION", "INVALID_NAME"))
+        this.#resting.set(at, { untilMs: nowMs + restMs, fault });
+      await tell(fault);
+    };
+    const isResting = async (at: string): Promise<boolean> => {
+      const rest = this.#resting.get(at);
+      if (rest === undefined) return false;
+      if (rest.untilMs <= nowMs) this.#resting.delete(at);
+      else await tell(rest.fault);
+      return rest.untilMs > nowMs;
+    };
+    const recovering = { rule: this.#rule, tell, onFailure, isResting };
+    let count = await recoverClaims(this.#adopting, this.#folder, recovering);
+    const search = { nowMs, observations: this.#observations, tell };
+    for (const candidate of await findCandidates(this.#folder, this.#rule, search)) {
+      signal?.throwIfAborted();
+      await this.#adopting.mustHaveRoom();
+      const name = candidate.signal ?? candidate.files[0]?.name ?? "";
+      if (await isResting(name)) continue;
       try {
-        for (const { name } of candidate.files) checkFileName(name);
         if (await this.#adopt(candidate)) count++;
       } catch (error) {
         if (isHoldfastError(error, "RESOURCE_BUSY", "LOCK_LOST", "CLOSED")) throw error;
-        failures.push(error);
+        await onFailure(name, name, error);
       }
     }
+    await this.#problems.endPass();
     await this.#leave();
-    // The place of its claims is gone: other processes took this one for dead. LOCK_LOST says so.
+    // If other processes judged this one dead, the directory of its claims is gone. Throws
+    // LOCK_LOST.
     if (failures.some((error) => hasErrno(error, "ENOENT"))) await assertNotSwept(session.staging, session.temp);
     if (failures.length > 0) throw failures[0];
     return count;
   }
 
-  /** False when another process has it, or when it is published already. */
+  /** Returns false if another process has the candidate, or if its ticket is already published. */
   async #adopt(candidate: Candidate): Promise<boolean> {
-    const { box } = this.#parts;
+    const { box } = this.#adopting;
     const { disk, path, claims } = this.#folder;
+    for (const { name } of candidate.files) {
+      checkFileName(name);
+      // Checked before the claim: a file that this user cannot read could perhaps not be given
+      // back.
+      if (!(await isReadable(this.#folder, name))) return false;
+    }
     const session = await box.ground.session();
     const entry = new ClaimEntry(disk, `${claims}/${session.holder.id}/${box.newId()}`, box.isSynced);
     const origin = originOf(this.#folder, this.#rule, candidate);
-    box.inHand.add(entry.path);
+    box.inProgress.add(entry.path);
     try {
       await entry.begin(origin);
       if (!(await this.#claim(entry, origin, candidate))) {
         await entry.giveBack(origin, path);
         return false;
       }
-      return await complete(this.#parts, entry, origin, path, this.#rule);
+      return await this.#complete(entry, origin);
     } finally {
-      box.inHand.delete(entry.path);
+      box.inProgress.delete(entry.path);
     }
   }
 
-  /** The signal first: otherwise the producer's next one could be taken for that of these files. */
+  /**
+   * If the claim cannot be completed because of its files, gives them back to the folder if
+   * possible.
+   */
+  async #complete(entry: ClaimEntry, origin: Origin): Promise<boolean> {
+    const { path } = this.#folder;
+    const tell = this.#problems.report.bind(this.#problems);
+    try {
+      return await completeClaim(this.#adopting, entry, origin, path, { rule: this.#rule, tell });
+    } catch (error) {
+      // In all other cases the claim stays, and the next pass tries again.
+      const { isPublished } = await entry.state();
+      if (!isBeyondEntry(error) && !isPublished) await entry.giveBack(origin, path).catch(() => false);
+      throw error;
+    }
+  }
+
+  /** Claims the signal first: otherwise the producer's next signal could be mistaken for that of these files. */
   async #claim(entry: ClaimEntry, origin: Origin, { signalSha256, seen }: Candidate): Promise<boolean> {
     const { disk, path } = this.#folder;
     if (origin.signal !== undefined && !(await entry.take(`${path}/${origin.signal}`, signalName))) return false;
@@ -101,55 +143,68 @@ export class Adopter {
     return seen === undefined || isSame(seen, await disk.look(`${entry.path}/${fileName(0)}`));
   }
 
-  /** Leaves no empty directories behind; a claim that is still there keeps its own. */
+  /** Removes directories that are empty. `rmdir` spares one that still has a claim. */
   async #leave(): Promise<void> {
     const { disk, claims, isInBox } = this.#folder;
-    const { holder } = await this.#parts.box.ground.session();
+    const { holder } = await this.#adopting.box.ground.session();
     const empty = [`${claims}/${holder.id}`, ...(isInBox ? [] : [claims, parentOf(claims)])];
     for (const directory of empty) await disk.rmdir(directory).catch(() => undefined);
   }
 }
 
-function originOf({ path, claims }: ForeignFolder, rule: AdoptRule, { signal, files }: Candidate): Origin {
+/** Returns false if the file is gone. Rejects if this user may not read it. */
+async function isReadable({ disk, path }: ForeignFolder, name: string): Promise<boolean> {
+  const file = await findIfThere(disk.open(`${path}/${name}`, "read"));
+  await file?.close();
+  return file !== undefined;
+}
+
+function originOf({ path, claims }: ForeignFolder, rule: AdoptRule, candidate: Candidate): Origin {
+  const { signal, files, key: sentKey } = candidate;
   const { key, group, meta } = rule;
+  const byRule = key === "content" ? "content" : "function";
   return {
     folder: posix.relative(claims, path),
     ...(signal === undefined ? {} : { signal }),
-    files,
-    key: key === undefined ? "claim" : key === "content" ? "content" : "function",
+    files: files.map(({ key: _key, ...file }) => file),
+    key: key !== undefined ? byRule : sentKey !== undefined ? "manifest" : "claim",
+    ...(sentKey === undefined ? {} : { sentKey }),
     ...(group === undefined ? {} : { group }),
     ...(meta === undefined ? {} : { meta: asJson("adopt: meta", meta) }),
   };
 }
 
 /**
- * Takes over the claims of processes that are dead, and those that this one has left unfinished; how many tickets that
- * made. Of many processes one gets each: by a rename of the whole claim, in which every name is made once.
+ * Takes over the claims of dead processes, and those that this process left unfinished. Returns how
+ * many tickets that made. One process wins each claim, by a rename of the whole directory.
  */
 export async function recoverClaims(
-  parts: AdopterParts,
+  adopting: AdoptingBox,
   { disk, claims }: Pick<ForeignFolder, "disk" | "claims">,
-  { rule, failures = [] }: RecoverOptions = {},
+  { isResting, onFailure, ...completing }: RecoverOptions = {},
 ): Promise<number> {
-  const { box } = parts;
+  const { box } = adopting;
   let count = 0;
-  for (const holder of ((await findIfThere(disk.list(claims))) ?? []).filter(isId)) {
+  for (const holder of (await namesIn(disk, claims)).filter(isId)) {
     const own = (await box.ground.session()).holder.id;
     if (holder !== own && !(await box.ground.settle(holder))) continue;
     const directory = `${claims}/${holder}`;
-    for (const id of ((await findIfThere(disk.list(directory))) ?? []).filter(isId)) {
+    for (const id of (await namesIn(disk, directory)).filter(isId)) {
       const path = `${claims}/${own}/${id}`;
-      if (box.inHand.has(path)) continue;
-      box.inHand.add(path);
+      if (box.inProgress.has(path)) continue;
+      box.inProgress.add(path);
       try {
         if (holder !== own && !(await takeOver(disk, `${directory}/${id}`, path))) continue;
-        if (await settle(parts, new ClaimEntry(disk, path, box.isSynced), claims, rule)) count++;
+        if ((await isResting?.(path)) === true) continue;
+        if (await settleClaim(adopting, new ClaimEntry(disk, path, box.isSynced), claims, completing)) count++;
       } catch (error) {
-        // One that cannot be completed now keeps neither the others nor the workers of the box from going on.
+        // A claim that cannot be completed now must block neither the other claims nor the workers
+        // of the box.
         if (isHoldfastError(error, "RESOURCE_BUSY", "LOCK_LOST", "CLOSED")) throw error;
-        failures.push(error);
+        const origin = await new ClaimEntry(disk, path, box.isSynced).findOrigin().catch(() => undefined);
+        await onFailure?.(origin?.signal ?? origin?.files[0]?.name ?? id, path, error);
       } finally {
-        box.inHand.delete(path);
+        box.inProgress.delete(path);
       }
     }
     if (holder !== own) await disk.rmdir(directory).catch(() => undefined);
@@ -157,10 +212,11 @@ export async function recoverClaims(
   return count;
 }
 
-interface RecoverOptions {
-  readonly rule?: AdoptRule | undefined;
-  /** What failed, in the order in which it did. */
-  readonly failures?: unknown[] | undefined;
+interface RecoverOptions extends Completing {
+  /** True for a claim that failed a moment ago. */
+  readonly isResting?: ((path: string) => Promise<boolean>) | undefined;
+  /** Called for each claim that cannot be completed now. */
+  readonly onFailure?: ((name: string, path: string, error: unknown) => Promise<void>) | undefined;
 }
 
 async function takeOver(disk: ForeignFolder["disk"], from: string, to: string): Promise<boolean> {
@@ -170,79 +226,4 @@ async function takeOver(disk: ForeignFolder["disk"], from: string, to: string): 
     if (!hasErrno(error, "EEXIST")) throw error;
   }
   return await moveOnce(disk, from, to);
-}
-
-/** Completes a claim, gives it back, or drops it. True when that made a ticket. */
-async function settle(
-  parts: AdopterParts,
-  entry: ClaimEntry,
-  claims: string,
-  rule: AdoptRule | undefined,
-): Promise<boolean> {
-  const { isPublished, isEmpty, fileCount, hasSignal } = await entry.state();
-  if (isPublished) {
-    await entry.removePublished();
-    return false;
-  }
-  const origin = await entry.findOrigin();
-  if (isEmpty) {
-    await entry.drop(origin);
-    return false;
-  }
-  // Files without an origin: no step leaves that. `verify` tells of them.
-  if (origin === undefined) return false;
-  const folder = posix.join(claims, origin.folder);
-  const isComplete = fileCount === origin.files.length && (origin.signal === undefined || hasSignal);
-  if (!isComplete) await entry.giveBack(origin, folder);
-  else if (origin.key !== "function" || typeof rule?.key === "function")
-    return await complete(parts, entry, origin, folder, rule);
-  return false;
-}
-
-async function complete(
-  { publish }: AdopterParts,
-  entry: ClaimEntry,
-  origin: Origin,
-  folder: string,
-  rule: AdoptRule | undefined,
-): Promise<boolean> {
-  // Before the ticket can be seen: a power cut must not bring back the files to where they are adopted again.
-  await entry.sync(entry.path);
-  await findIfThere(entry.sync(folder));
-  const published = await publish(publicationOf(entry, origin, rule));
-  await entry.finish();
-  return !published.duplicate;
-}
-
-function publicationOf(
-  { disk, path, id }: ClaimEntry,
-  { files, key, group, meta }: Origin,
-  rule?: AdoptRule,
-): Publication {
-  const bodies = files.map(({ name }, index): [string, Body] => [name, readChunks(disk, `${path}/${fileName(index)}`)]);
-  const own = rule?.key;
-  const keyOf = (written: readonly WrittenFile[]): string => {
-    const sorted = [...written].sort((a, b) => (a.name < b.name ? -1 : 1));
-    const [first] = sorted;
-    if (key === "function" && typeof own === "function" && first !== undefined) {
-      const chosen = own({ name: first.name, sha256: first.sha256 });
-      checkText("adopt: what the key function gives", chosen);
-      return chosen;
-    }
-    const named = sorted.map(({ name, sha256 }) => [name, sha256]);
-    return key === "content" ? `content/${sha256Of(Buffer.from(JSON.stringify(named)))}` : `adopted/${id}`;
-  };
-  const records = files.flatMap((file) => (file.records === undefined ? [] : [[file.name, file.records] as const]));
-  return {
-    bodies,
-    facts: {
-      priority: priorityDefault,
-      ...(group === undefined ? {} : { group }),
-      ...(meta === undefined ? {} : { meta }),
-    },
-    key: keyOf,
-    records: Object.fromEntries(records),
-    contentTypes: {},
-    declared: Object.fromEntries(files.map(({ name, size, sha256 }) => [name, { size, sha256 }])),
-  };
 }

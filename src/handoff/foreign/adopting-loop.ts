@@ -1,12 +1,12 @@
-// Adopting until stopped: a pass whenever the folder may have changed, and after a while in any case. A hint of the
-// watcher is never the truth: a file that no hint tells of is found by the next pass.
+// Adopts until stopped: makes a pass when the watcher reports a change of the folder, and after a
+// while in any case, because the watcher may miss a change.
 import { isHoldfastError } from "../../errors.ts";
 import { Sleeper } from "../../ports/sleeper.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { Adopter } from "./adopter.ts";
 
 export const everyMsDefault = 1_000;
-/** A producer that writes in small pieces gives a hint for each: passes keep this distance. */
+/** Minimum time between passes: a producer that writes in small pieces triggers a hint for each. */
 const distanceMs = 50;
 
 export async function adoptUntilStopped(
@@ -24,7 +24,7 @@ export async function adoptUntilStopped(
       await passUnlessBusy(adopter, stopping);
       const pause = async (): Promise<void> => {
         await clock.sleep(Math.min(distanceMs, everyMs), { signal: stopping });
-        // Many machines that adopt from one folder drift apart.
+        // Jitter, so that several machines do not scan the folder at the same moments.
         await sleeper.sleep(everyMs * (0.8 + 0.4 * random.fraction()), stopping);
       };
       await pause().catch((error: unknown) => {
@@ -36,7 +36,10 @@ export async function adoptUntilStopped(
   }
 }
 
-/** What passes by itself does not end the loop; nor does a name that no ticket can have, which stays in the folder. */
+/**
+ * Neither a temporary failure nor a name that no ticket can have ends the loop. A file with such a
+ * name stays in the folder.
+ */
 async function passUnlessBusy(adopter: Pick<Adopter, "pass">, stopping: AbortSignal): Promise<void> {
   try {
     await adopter.pass(stopping);

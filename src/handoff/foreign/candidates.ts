@@ -1,116 +1,195 @@
-// Which files of a foreign folder are complete, by the rule that its producers keep.
+// Finds the complete files of a foreign folder, by the rule that its producers follow.
 import { createHash } from "node:crypto";
+import { isErrorLike, isHoldfastError, messageOf } from "../../errors.ts";
 import { findIfThere, hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
-import { filesOf, type ForeignFolder } from "./folder.ts";
-import { checkDeclared, parseManifest } from "./manifest-text.ts";
-import { expand, ignores, includes, manifestMatcher, type AdoptRule, type DeclaredFile } from "./rule.ts";
+import { entriesOf, findEntry, type Entry, type ForeignFolder } from "./folder.ts";
+import { checkDeclared, decodeText, NotWhole, parseManifest } from "./manifest-text.ts";
+import { isBeyondEntry, type Fault } from "./problems.ts";
+import {
+  expand,
+  ignores,
+  includes,
+  manifestMatcher,
+  type AdoptRule,
+  type DeclaredFile,
+} from "../model/foreign-rule.ts";
 
-/** Files that are complete together: one ticket. */
+/** Files that become one ticket, because one signal declares all of them complete. */
 export interface Candidate {
-  /** The done file or manifest, which is claimed first: of many adopters one gets it, and with it the files. */
+  /** The done file or manifest. It is claimed first: one adopter wins it, and with it the files. */
   readonly signal?: string | undefined;
-  /** Of a manifest as it was read: what is claimed must be the same. */
+  /** Digest of the manifest as it was read. The claimed manifest must have the same digest. */
   readonly signalSha256?: string | undefined;
+  /** The key given in the manifest. */
+  readonly key?: string | undefined;
   readonly files: readonly DeclaredFile[];
-  /** Of a file that was quiet: what is claimed must be the same. */
+  /** The stat of a file whose size has settled. The claimed file must have the same stat. */
   readonly seen?: FileStat | undefined;
 }
 
-const manifestBytesMax = 16 * 1024 * 1024;
+export const manifestBytesMax: number = 16 * 1024 * 1024;
 
-/** What was seen of files whose size is watched; kept between passes. */
+/** The last stat of each file whose size is being observed. Kept between passes. */
 export type Observations = Map<string, { readonly stat: FileStat; readonly sinceMs: number }>;
 
-export async function findCandidates(
-  folder: ForeignFolder,
-  rule: AdoptRule,
-  nowMs: number,
-  observations: Observations,
-): Promise<Candidate[]> {
+/** Called for each entry that matches the rule but cannot be adopted. */
+export type TellFault = (fault: Fault) => Promise<void>;
+
+export interface Search {
+  readonly nowMs: number;
+  readonly observations: Observations;
+  readonly tell: TellFault;
+}
+
+export async function findCandidates(folder: ForeignFolder, rule: AdoptRule, search: Search): Promise<Candidate[]> {
   switch (rule.by) {
     case "done-file":
-      return await byDoneFile(folder, rule);
+      return await byDoneFile(folder, rule, search);
     case "manifest":
-      return await byManifest(folder, rule);
-    case "rename": {
-      const isIgnored = ignores(rule.ignore);
-      const isIncluded = includes(rule);
-      return await single(folder, (name) => isIncluded(name) && !isIgnored(name));
-    }
+      return await byManifest(folder, rule, search);
+    case "rename":
+      return await byRename(folder, rule, search);
     case "guess-by-quiet-size":
-      return await byQuietSize(folder, rule, nowMs, observations);
+      return await byQuietSize(folder, rule, search);
   }
 }
 
-async function single(folder: ForeignFolder, isWanted: (name: string) => boolean): Promise<Candidate[]> {
+const notAFile = "Only files are adopted. Move it away, or put a file in its place.";
+
+/** True for a file. Reports anything else; a directory only if `areDirectoriesMeant`. */
+async function isFile(entry: Entry, tell: TellFault, areDirectoriesMeant = false): Promise<boolean> {
+  if (entry.why === undefined) return true;
+  const { name, why, isDirectory } = entry;
+  if (!isDirectory || areDirectoriesMeant)
+    await tell({
+      name,
+      what: `${JSON.stringify(name)} cannot be adopted: ${why.replace(/\.$/, "")}.`,
+      remedy: notAFile,
+    });
+  return false;
+}
+
+async function byRename(
+  folder: ForeignFolder,
+  rule: AdoptRule & { by: "rename" },
+  { tell }: Search,
+): Promise<Candidate[]> {
+  const [isIgnored, isIncluded] = [ignores(rule.ignore), includes(rule)];
   const found: Candidate[] = [];
-  for await (const { name } of filesOf(folder, isWanted)) found.push({ files: [{ name }] });
+  for await (const entry of entriesOf(folder, (name) => isIncluded(name) && !isIgnored(name)))
+    if (await isFile(entry, tell)) found.push({ files: [{ name: entry.name }] });
   return found;
 }
 
-/** Files with one done file are one ticket: with `{name}` each has its own. */
-async function byDoneFile(folder: ForeignFolder, rule: AdoptRule & { by: "done-file" }): Promise<Candidate[]> {
+/** Files with the same done file are one ticket. With `{name}`, each file has its own. */
+async function byDoneFile(
+  folder: ForeignFolder,
+  rule: AdoptRule & { by: "done-file" },
+  { tell }: Search,
+): Promise<Candidate[]> {
   const names = new Set(await folder.disk.list(folder.path));
   const isIncluded = includes(rule);
   const signals = new Set([...names].map((name) => expand(rule.done, name)).filter((done) => names.has(done)));
   const byDone = new Map<string, DeclaredFile[]>();
-  const isComplete = (name: string): boolean =>
-    isIncluded(name) && !signals.has(name) && names.has(expand(rule.done, name));
-  for await (const { name } of filesOf(folder, isComplete)) {
+  /**
+   * Done files that cover an entry which is not a file. The ticket waits until a file replaces that
+   * entry.
+   */
+  const incomplete = new Set<string>();
+  for (const name of [...names].sort()) {
     const done = expand(rule.done, name);
-    byDone.set(done, [...(byDone.get(done) ?? []), { name }]);
+    if (!isIncluded(name) || signals.has(name) || !names.has(done)) continue;
+    const entry = await findEntry(folder, name);
+    if (entry === undefined) continue;
+    if (await isFile(entry, tell, true)) byDone.set(done, [...(byDone.get(done) ?? []), { name }]);
+    else if (entry.why !== undefined && !entry.isDirectory) incomplete.add(done);
   }
-  return [...byDone].map(([signal, files]) => ({ signal, files }));
-}
-
-async function byManifest(folder: ForeignFolder, rule: AdoptRule & { by: "manifest" }): Promise<Candidate[]> {
-  const { parse = parseManifest } = rule;
-  const isIncluded = includes(rule);
   const found: Candidate[] = [];
-  for await (const { name: signal } of filesOf(folder, manifestMatcher(rule.manifest))) {
-    const bytes = await readIfThere(folder, signal);
-    if (bytes === undefined) continue;
-    let files: DeclaredFile[];
-    try {
-      files = parse(Buffer.from(bytes).toString("utf8")).map((file) => checkDeclared(file));
-    } catch {
-      // Not whole yet, or no manifest: a later pass looks again.
-      continue;
-    }
-    if (files.length === 0 || !files.every(({ name }) => isIncluded(name) && name !== signal)) continue;
-    if (await areThere(folder, files)) found.push({ signal, signalSha256: sha256Of(bytes), files });
+  for (const [signal, files] of byDone) {
+    if (incomplete.has(signal)) continue;
+    const entry = await findEntry(folder, signal);
+    if (entry !== undefined && (await isFile(entry, tell, true))) found.push({ signal, files });
   }
   return found;
 }
 
-async function areThere(folder: ForeignFolder, files: readonly DeclaredFile[]): Promise<boolean> {
-  const names = new Set(files.map(({ name }) => name));
-  let count = 0;
-  for await (const _ of filesOf(folder, (name) => names.has(name))) count++;
-  return count === names.size && names.size === files.length;
-}
-
-async function readIfThere({ disk, path }: ForeignFolder, name: string): Promise<Uint8Array | undefined> {
-  try {
-    return await findIfThere(disk.readFile(`${path}/${name}`, manifestBytesMax));
-  } catch (error) {
-    if (hasErrno(error, "EFBIG", "EISDIR", "ENXIO")) return undefined;
-    throw error;
+async function byManifest(
+  folder: ForeignFolder,
+  rule: AdoptRule & { by: "manifest" },
+  { tell }: Search,
+): Promise<Candidate[]> {
+  const isIncluded = includes(rule);
+  const found: Candidate[] = [];
+  for await (const entry of entriesOf(folder, manifestMatcher(rule.manifest))) {
+    if (!(await isFile(entry, tell, true))) continue;
+    const { name: signal } = entry;
+    const complain = async (why: string, mayPass: boolean): Promise<void> =>
+      await tell({
+        name: signal,
+        what: `The manifest ${JSON.stringify(signal)} cannot be used: ${why}.`,
+        remedy: "Correct it, or have its producer write it again. It is read again at each pass.",
+        mayPass,
+      });
+    try {
+      const bytes = await findIfThere(folder.disk.readFile(`${folder.path}/${signal}`, manifestBytesMax));
+      if (bytes === undefined) continue;
+      const files = read(rule, bytes);
+      const outside = files.find(({ name }) => /[/\\\0]/.test(name));
+      if (outside !== undefined) {
+        await complain(`it names ${JSON.stringify(outside.name)}, which is not a file of this folder`, false);
+        continue;
+      }
+      if (files.length === 0 || !files.every(({ name }) => isIncluded(name) && name !== signal)) continue;
+      const missing = await findMissing(folder, files);
+      if (missing !== undefined) await complain(missing, true);
+      else found.push({ signal, signalSha256: sha256Of(bytes), files, key: keyOf(files) });
+    } catch (error) {
+      if (isHoldfastError(error) ? isBeyondEntry(error) : !isErrorLike(error)) throw error;
+      const why = hasErrno(error, "EFBIG") ? `it has over ${manifestBytesMax} bytes` : messageOf(error);
+      // The caller's own parser may refuse a manifest because its producer is still writing it.
+      await complain(why, error instanceof NotWhole || (rule.parse !== undefined && !isHoldfastError(error)));
+    }
   }
+  return found;
 }
 
-/** A guess: a producer that pauses for longer is taken for one that has ended. */
+function read({ parse = parseManifest }: AdoptRule & { by: "manifest" }, bytes: Uint8Array): DeclaredFile[] {
+  return parse(decodeText(bytes)).map((file) => checkDeclared({ ...file }));
+}
+
+/** Files that name different keys are still one ticket: its key is derived from all of them. */
+function keyOf(files: readonly DeclaredFile[]): string | undefined {
+  const keys = [...new Set(files.flatMap(({ key }) => (key === undefined ? [] : [key])))].sort();
+  return keys.length <= 1 ? keys[0] : `keys/${sha256Of(Buffer.from(JSON.stringify(keys)))}`;
+}
+
+/** Returns why the files of a manifest cannot be handed over, or undefined if all of them exist. */
+async function findMissing(folder: ForeignFolder, files: readonly DeclaredFile[]): Promise<string | undefined> {
+  const names = new Set<string>();
+  for (const { name } of files) {
+    const shown = JSON.stringify(name);
+    if (names.has(name)) return `it names ${shown} twice`;
+    names.add(name);
+    const entry = await findEntry(folder, name);
+    if (entry === undefined) return `it names ${shown}, which does not exist yet`;
+    if (entry.why !== undefined) return `it names ${shown}, and ${entry.why}`;
+  }
+  return undefined;
+}
+
+/** A guess: a file that did not change for this long is assumed to be complete. */
 async function byQuietSize(
   folder: ForeignFolder,
   rule: AdoptRule & { by: "guess-by-quiet-size" },
-  nowMs: number,
-  observations: Observations,
+  { nowMs, observations, tell }: Search,
 ): Promise<Candidate[]> {
   const found: Candidate[] = [];
   const names = new Set<string>();
-  for await (const { name } of filesOf(folder, includes(rule))) {
-    // Asked of the server: a client may remember an old size.
+  for await (const entry of entriesOf(folder, includes(rule))) {
+    if (!(await isFile(entry, tell))) continue;
+    const { name } = entry;
+    // Asks the server: the client of a share may have cached an old size.
     const stat = await findIfThere(folder.disk.look(`${folder.path}/${name}`));
     if (stat === undefined) continue;
     names.add(name);

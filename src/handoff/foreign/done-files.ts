@@ -1,14 +1,14 @@
-// Done files: which ones stand for which files, and what each of them says.
+// Done files: which files each of them covers, and what it contains.
 import { holdfastError } from "../../errors.ts";
 import type { ManifestFile } from "../model/manifest.ts";
-import { expand, type ExportRule } from "./rule.ts";
+import { expand, type ExportRule } from "../model/foreign-rule.ts";
 
 export interface DoneFile {
   readonly name: string;
   readonly text: string;
 }
 
-/** What a done file of the kind "manifest" says beside the files. */
+/** Properties that a done file with the content "manifest" has beside the files. */
 export interface DoneFacts {
   readonly id?: string | undefined;
   readonly key?: string | undefined;
@@ -17,7 +17,10 @@ export interface DoneFacts {
 
 const nameBytesMax = 255;
 
-/** One for each name that the rule makes of the files; none for `done: null`. INVALID_NAME. */
+/**
+ * Returns one done file for each name that the rule derives from the files, and none for `done:
+ * null`. Throws INVALID_NAME.
+ */
 export function doneFilesOf(files: readonly ManifestFile[], rule: ExportRule, facts: DoneFacts): DoneFile[] {
   const { done = "{name}.done", content = "manifest" } = rule;
   if (done === null) return [];
@@ -37,7 +40,7 @@ function checkDoneName(name: string, files: readonly ManifestFile[]): void {
     Buffer.byteLength(name) > nameBytesMax
       ? `it is longer than ${nameBytesMax} bytes`
       : files.some((file) => file.name === name)
-        ? "it is the name of a file that it stands for"
+        ? "it is also the name of one of its files"
         : undefined;
   if (fault === undefined) return;
   throw holdfastError("INVALID_NAME", `The done file ${JSON.stringify(name)} cannot be made: ${fault}.`, {
@@ -55,7 +58,7 @@ function textOf(
   return `${JSON.stringify({ id, key, createdAt, files })}\n`;
 }
 
-/** As `sha256sum -c` reads it, also names with a backslash or a line break. */
+/** The format of `sha256sum -c`, also for names with a backslash or a line break. */
 function checksumLine({ name, sha256 }: ManifestFile): string {
   if (!/[\\\n]/.test(name)) return `${sha256}  ${name}\n`;
   return `\\${sha256}  ${name.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")}\n`;

@@ -1,10 +1,12 @@
-// Exporting: tickets become files in a plain folder, all files first, done files last, for programs that know nothing
-// of Holdfast.
+// Export: writes tickets as files into a plain folder, all files first and done files last, for
+// programs that do not know Holdfast.
 //
-// Each file is written under a hidden name that carries the ticket's id, and then linked to its own. The hidden names
-// stay until the ticket is committed: a process that exports the ticket again after a crash tells by them which files
-// are its own already. A name that another hand-over has is waited for: what the receiver has not taken yet is never
-// replaced. A crash between the done file and the commit hands the files over again if the receiver has taken them.
+// Each file is written under a hidden name with the ticket's id, then linked to its own name. The
+// hidden names stay until the ticket is committed: a process that exports the ticket again after a
+// crash recognizes by them which files are already in the folder. If an earlier hand-over still has
+// a name, the export waits: a file that the receiver has not taken is never replaced. If a process
+// crashes between the done file and the commit, and the receiver has taken the files, they are
+// handed over again.
 import type { Body } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import { isId, randomName } from "../../format/id.ts";
@@ -12,12 +14,12 @@ import { unlinkIfThere } from "../../durable/publish/directory.ts";
 import { findIfThere } from "../../ports/disk-error.ts";
 import { writeBody } from "../../part/body.ts";
 import type { Box } from "../box/box.ts";
-import type { Delivery } from "../consume/delivery.ts";
+import type { Delivery } from "../model/delivery.ts";
 import { findTicket } from "../operate/find.ts";
 import { doneFilesOf } from "./done-files.ts";
 import type { ForeignFolder } from "./folder.ts";
 import { isSameFile, linkInto } from "../../durable/publish/foreign-file.ts";
-import type { ExportRule } from "./rule.ts";
+import type { ExportRule } from "../model/foreign-rule.ts";
 
 const tempPrefix = ".holdfast-";
 const tempPattern = /^\.holdfast-([0-9a-z]{36})-/;
@@ -33,7 +35,7 @@ export class Exporter {
     this.#rule = rule;
   }
 
-  /** Hands over one ticket and commits it. RESOURCE_BUSY while a name is taken: then it is tried again later. */
+  /** Hands over one ticket and commits it. Throws RESOURCE_BUSY while a name is taken; the caller retries later. */
   async export(delivery: Delivery): Promise<void> {
     const { disk } = this.#folder;
     const { id, key, files, createdAt } = delivery;
@@ -45,11 +47,11 @@ export class Exporter {
     for (const { name } of files) await this.#place(delivery, temps, name, delivery.stream(name));
     for (const { name, text } of done) await this.#place(delivery, temps, name, text);
     await delivery.ack({ exported: files.map(({ name }) => name) });
-    // After the commit: until then they tell which files are this ticket's.
+    // Only after the commit: until then the hidden names identify this ticket's files.
     for (const temp of temps) await unlinkIfThere(disk, temp).catch(() => undefined);
   }
 
-  /** Hidden names of tickets that are done: of a process that died after a commit. */
+  /** Removes hidden names of finished tickets, left by a process that died after a commit. */
   async removeLeftovers(): Promise<void> {
     const { disk, path } = this.#folder;
     for (const name of await disk.list(path)) {
@@ -67,7 +69,7 @@ export class Exporter {
     const temp = `${path}/${tempPrefix}${delivery.id}-${randomName(this.#box.ground.ports.random.bytes(16))}`;
     temps.push(temp);
     await writeBody(disk, temp, body, { signal });
-    // A process that was taken for dead leaves it to the one that has the ticket now.
+    // If this process was judged dead, the process that has the ticket now does the rest.
     signal.throwIfAborted();
     if (await linkInto(disk, temp, this.#pathOf(name))) return;
     await unlinkIfThere(disk, temp);
@@ -95,6 +97,6 @@ export class Exporter {
 }
 
 function taken(path: string): Error {
-  const message = `${path} is still there: the receiver has not taken it. The next hand-over of that name waits for it.`;
+  const message = `${path} still exists: the receiver has not taken it. The next hand-over of that name waits until it does.`;
   return holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
 }

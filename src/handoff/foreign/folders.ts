@@ -1,78 +1,83 @@
-// Folders of programs that know nothing of Holdfast: what a box takes from them, and what it puts there.
-import type { Cancel, Running } from "../../common.ts";
+// Folders of programs that do not know Holdfast: adopts from them and exports to them.
+import type { Running } from "../../common.ts";
+import { isHoldfastError } from "../../errors.ts";
 import { checkOptions } from "../../format/known-options.ts";
 import { Loop, type Loops, type LoopSignals } from "../../part/loop.ts";
-import type { DeliveryFeed } from "../consume/feed.ts";
-import type { OpenDelivery } from "../consume/delivery.ts";
-import type { ExportOptions } from "../model/handoff.ts";
-import { Adopter, recoverClaims, type AdopterParts } from "./adopter.ts";
+import { consume } from "../deliver/consumer.ts";
+import type { DeliveryFeed } from "../deliver/feed.ts";
+import type { ConsumeOptions } from "../model/consume-options.ts";
+import type { Delivery } from "../model/delivery.ts";
+import type { AdoptOptions, ExportOptions } from "../model/handoff.ts";
+import type { BoxPublisher } from "../publish/box-publisher.ts";
+import { Adopter } from "./adopter.ts";
 import { adoptUntilStopped, everyMsDefault } from "./adopting-loop.ts";
 import { Exporter } from "./exporter.ts";
-import { exportUntilStopped } from "./exporting-loop.ts";
-import { claimsInBox, openForeignFolder, type OpenFolder } from "./folder.ts";
-import { checkAdoptRule, checkExportRule, type AdoptRule, type ExportRule } from "./rule.ts";
+import { openForeignFolder, type OpenFolder } from "./folder.ts";
+import { checkAdoptRule, checkExportRule, type AdoptRule, type ExportRule } from "../model/foreign-rule.ts";
 
-export interface FoldersParts extends AdopterParts {
-  readonly loops: Loops;
-  readonly openFolder: OpenFolder;
-  /** Gives what is exported. Asked for late: it recovers what this one has claimed. */
-  readonly feed: () => DeliveryFeed;
-  /** CLOSED. */
-  readonly mustBeOpen: () => void;
-}
+/**
+ * Exports are retried without limit: a slow receiver or a read-only folder must not make dead
+ * letters.
+ */
+const exportOptions: ConsumeOptions = {
+  attempts: Number.MAX_SAFE_INTEGER,
+  backoffMs: { min: 200, max: 10_000 },
+  // A ticket with names that conflict in one folder can never be exported.
+  onError: (error) => (isHoldfastError(error, "INVALID_NAME") ? "fail" : "retry"),
+};
 
 export class ForeignFolders {
-  readonly #parts: FoldersParts;
+  readonly #publisher: BoxPublisher;
+  readonly #feed: DeliveryFeed;
+  readonly #loops: Loops;
+  readonly #openFolder: OpenFolder;
 
-  constructor(parts: FoldersParts) {
-    this.#parts = parts;
+  /** `loops` throws CLOSED once the box is closed. */
+  constructor(publisher: BoxPublisher, feed: DeliveryFeed, loops: Loops, openFolder: OpenFolder) {
+    this.#publisher = publisher;
+    this.#feed = feed;
+    this.#loops = loops;
+    this.#openFolder = openFolder;
   }
 
-  /** Completes or gives back what dead processes were adopting into the box. */
-  async recover(): Promise<void> {
-    await recoverClaims(this.#parts, claimsInBox(this.#parts.box));
-  }
-
-  async adopt(directory: string, rule: AdoptRule, options: Cancel): Promise<number> {
+  async adopt(directory: string, rule: AdoptRule, options: AdoptOptions): Promise<number> {
     checkAdoptRule(rule);
-    checkOptions("adopt", options, { signal: true });
-    const { box, mustBeOpen } = this.#parts;
+    checkAdoptOptions("adopt", options, {});
     const { signal } = options;
-    mustBeOpen();
+    this.#loops.mustBeOpen();
     signal?.throwIfAborted();
-    const adopter = await this.#openAdopter(directory, rule);
+    const adopter = await this.#openAdopter(directory, rule, options, true);
     if (rule.by !== "guess-by-quiet-size") return await adopter.pass(signal);
-    // The first look only shows sizes.
+    // With a rule about quiet files, the first pass only records sizes.
     const count = await adopter.pass(signal);
-    await box.ground.ports.clock.sleep(rule.quietMs, { signal });
+    await this.#loops.clock.sleep(rule.quietMs, { signal });
     return count + (await adopter.pass(signal));
   }
 
-  keepAdopting(directory: string, rule: AdoptRule, options: Cancel & { everyMs?: number | undefined }): Running {
+  keepAdopting(directory: string, rule: AdoptRule, options: AdoptOptions & { everyMs?: number | undefined }): Running {
     checkAdoptRule(rule);
-    checkOptions("keepAdopting", options, { signal: true, everyMs: true });
+    checkAdoptOptions("keepAdopting", options, { everyMs: true });
     const { everyMs = everyMsDefault, signal } = options;
     if (!(Number.isFinite(everyMs) && everyMs >= 1))
       throw new RangeError(`everyMs must be a number of milliseconds from 1, not ${everyMs}.`);
-    const { box, loops } = this.#parts;
+    const { ports } = this.#publisher.box.ground;
     const adopting = async (stopping: AbortSignal): Promise<void> => {
-      const adopter = await this.#openAdopter(directory, rule);
-      await adoptUntilStopped(adopter, box.ground.ports, directory, everyMs, stopping);
+      const adopter = await this.#openAdopter(directory, rule, options, false);
+      await adoptUntilStopped(adopter, ports, directory, everyMs, stopping);
     };
-    return new Loop(loops, ({ stopping }) => adopting(stopping), { signal });
+    return new Loop(this.#loops, ({ stopping }) => adopting(stopping), { signal });
   }
 
   async export(directory: string, rule: ExportRule, options: ExportOptions): Promise<number> {
     checkExport("export", rule, options);
-    const { loops, mustBeOpen } = this.#parts;
     const { signal } = options;
-    mustBeOpen();
+    this.#loops.mustBeOpen();
     signal?.throwIfAborted();
     let count = 0;
     const exporting = async (signals: LoopSignals): Promise<void> => {
       count = await this.#export(directory, rule, options, { idleMs: 0, signals });
     };
-    await new Loop(loops, exporting, { signal }).done;
+    await new Loop(this.#loops, exporting, { signal }).done;
     signal?.throwIfAborted();
     return count;
   }
@@ -82,27 +87,47 @@ export class ForeignFolders {
     const exporting = async (signals: LoopSignals): Promise<void> => {
       await this.#export(directory, rule, options, { idleMs: Infinity, signals });
     };
-    return new Loop(this.#parts.loops, exporting, { signal: options.signal });
+    return new Loop(this.#loops, exporting, { signal: options.signal });
   }
 
-  async #openAdopter(directory: string, rule: AdoptRule): Promise<Adopter> {
-    const { box, openFolder } = this.#parts;
-    return new Adopter(this.#parts, await openForeignFolder(box, directory, openFolder), rule);
+  async #openAdopter(
+    directory: string,
+    rule: AdoptRule,
+    { onProblem }: AdoptOptions,
+    isSinglePass: boolean,
+  ): Promise<Adopter> {
+    const folder = await openForeignFolder(this.#publisher.box, directory, this.#openFolder);
+    return new Adopter(this.#publisher, folder, rule, { onProblem, isSinglePass });
   }
 
+  /**
+   * Exports until stopped, or until there was no ticket for `idleMs`. Returns how many tickets it
+   * exported.
+   */
   async #export(
     directory: string,
     rule: ExportRule,
     { onDeadLetter }: ExportOptions,
     { idleMs, signals }: { readonly idleMs: number; readonly signals: LoopSignals },
   ): Promise<number> {
-    const { box, feed, openFolder } = this.#parts;
-    const { clock, random } = box.ground.ports;
-    const next = (attempts: number, stopping: AbortSignal): Promise<OpenDelivery | undefined> =>
-      feed().next(attempts, idleMs, stopping, { onDeadLetter });
-    const folder = await openForeignFolder(box, directory, openFolder);
-    return await exportUntilStopped(new Exporter(box, folder, rule), { clock, random, next }, signals);
+    const { box } = this.#publisher;
+    const exporter = new Exporter(box, await openForeignFolder(box, directory, this.#openFolder), rule);
+    let count = 0;
+    const exportOne = async (delivery: Delivery): Promise<void> => {
+      await exporter.export(delivery);
+      count++;
+    };
+    await exporter.removeLeftovers();
+    await consume(this.#feed, exportOne, { ...exportOptions, idleMs, onDeadLetter }, signals);
+    await exporter.removeLeftovers();
+    return count;
   }
+}
+
+function checkAdoptOptions(call: string, options: AdoptOptions, others: { readonly everyMs?: true }): void {
+  checkOptions(call, options, { signal: true, onProblem: true, ...others });
+  if (options.onProblem !== undefined && typeof options.onProblem !== "function")
+    throw new TypeError("onProblem must be a function.");
 }
 
 function checkExport(call: string, rule: ExportRule, options: ExportOptions): void {

@@ -1,4 +1,5 @@
-// The simplest hand-over, without a box: a file appears in a folder complete or not at all, its done file last.
+// The simplest hand-over needs no box: a file appears in a folder complete or not at all, and its
+// done file appears last.
 import type { Body, Cancel } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import { findIfThere, hasErrno } from "../../ports/disk-error.ts";
@@ -12,20 +13,23 @@ import type { ManifestFile } from "../model/manifest.ts";
 import { doneFilesOf, type DoneFile } from "./done-files.ts";
 import { getFolderStat } from "./folder.ts";
 import { linkInto, renameInto } from "../../durable/publish/foreign-file.ts";
-import { checkExportRule, type ExportRule } from "./rule.ts";
+import { checkExportRule, type ExportRule } from "../model/foreign-rule.ts";
 
+/** Options of `publishFile`. */
 export interface PublishFileOptions extends Cancel {
-  /** Put it in the place of a file of that name. Default: FILE_EXISTS. */
+  /** Replaces an existing file of that name. Default false: throws FILE_EXISTS. */
   replace?: boolean | undefined;
-  /** With a done file. Default: none. */
+  /** Writes a done file after the file. Default: none. */
   done?: ExportRule | undefined;
+  /** Record count for the done file. Default: none. */
   records?: number | undefined;
+  /** Idempotency key for the done file. Default: none. */
   key?: string | undefined;
 }
 
 type FilePorts = Pick<Ports, "disk" | "clock" | "random">;
 
-/** TypeError, RangeError: before anything is written. */
+/** Throws a TypeError or RangeError before anything is written. */
 export function checkPublishFile(options: PublishFileOptions): void {
   checkOptions("publishFile", options, { replace: true, done: true, records: true, key: true, signal: true });
   const { replace, done, records, key } = options;
@@ -37,8 +41,9 @@ export function checkPublishFile(options: PublishFileOptions): void {
 }
 
 /**
- * `path` is absolute. Durable when it resolves. A failure leaves neither a part of the file nor a done file; a crash
- * may leave a file that begins with ".holdfast-", which no program looks at. FILE_EXISTS, DISK_FULL, INVALID_PATH.
+ * `path` is absolute. Durable when it resolves. A failure leaves neither a partial file nor a done
+ * file. A crash may leave a file that begins with ".holdfast-", which no program reads. Throws
+ * FILE_EXISTS, DISK_FULL, INVALID_PATH.
  */
 export async function publishFileOn(
   ports: FilePorts,
@@ -66,20 +71,22 @@ export async function publishFileOn(
     const { size, sha256 } = await writeBody(disk, temp, body, { signal });
     const file = describe(size, sha256);
     const [written] = doneOf(file);
-    // Before the file can be seen: a full disk must not leave it without its done file.
+    // The done file is staged before the file is visible: a full disk must not leave the file
+    // without it.
     if (written !== undefined) await writeBody(disk, doneTemp, written.text, { signal });
     signal?.throwIfAborted();
-    // An old done file would say that the new file is complete, with the hash of the old one.
+    // An old done file is removed first: it would declare the new file complete, with the hash of
+    // the old one.
     if (replace && donePath !== undefined) await removeOld(ports, donePath);
     await give(ports, temp, path, replace);
     if (donePath !== undefined) await give(ports, doneTemp, donePath, false);
     return file;
   } catch (error) {
-    // INVALID_PATH says more, if it is the folder that is missing.
+    // If the folder is missing, INVALID_PATH is more specific.
     if (hasErrno(error, "ENOENT", "ENOTDIR")) await getFolderStat(disk, parentOf(path));
     throw error;
   } finally {
-    // What cannot be removed now is as after a crash.
+    // A temp file that cannot be removed now stays, as after a crash.
     for (const each of [temp, doneTemp]) await unlinkIfThere(disk, each).catch(() => undefined);
   }
 }
@@ -98,12 +105,12 @@ async function removeOld({ disk }: FilePorts, path: string): Promise<void> {
   await syncNames(disk, parentOf(path));
 }
 
-/** Early, before a large file is written for nothing. The link decides. */
+/** An early check spares writing a large file in vain. The link decides. */
 async function mustBeFree({ disk }: FilePorts, path: string): Promise<void> {
   if ((await findIfThere(disk.look(path))) !== undefined) throw exists(path);
 }
 
 function exists(path: string): Error {
-  const message = `${path} is there already, and was left as it is. Choose another name, wait until it was taken, or replace it.`;
+  const message = `${path} already exists, and was left as it is. Choose another name, wait until it is taken, or replace it.`;
   return holdfastError("FILE_EXISTS", message, { path });
 }

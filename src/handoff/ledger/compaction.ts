@@ -1,38 +1,34 @@
-// Compaction: many small files of old entries become few. A block has up to 64 entries; each of their names
-// becomes a link to it by one rename, so no name is ever vacant, and a reader finds its entry before and after. On a
-// share a rename may vacate the name that it replaces (decision 112), so entries stay in files of their own there.
+// Compaction of the ledger: merges many small files of old entries into blocks of up to 64. Each
+// name becomes a link to its block by one rename, so no name is ever vacant and readers find the
+// entry before and after. On a share a rename may vacate the name that it replaces (decision 112),
+// so entries keep their own files there.
 import type { Cancel } from "../../common.ts";
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import { discard, newTemp, stage } from "../../durable/publish/staging.ts";
 import { linkOnce, renameOnce } from "../../durable/publish/publish.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { encodeRecord } from "../../format/record.ts";
-import type { RecordKind } from "../../format/record.ts";
 import type { Box } from "../box/box.ts";
-import { ledgerFileKind, type Committed } from "./ledger.ts";
+import { entriesMax, entryBytesMax } from "../box/group-put.ts";
+import { blockKind } from "./ledger.ts";
 import { shardsOf, withLedgerLease, type FoundEntry } from "./upkeep.ts";
 
-const entriesMax = 64;
-/** A block of fewer is not worth its writing. */
+/** Fewer entries do not justify writing a block. */
 const entriesMin = 8;
-/** An entry with a larger result stays alone: a look for one entry reads the whole block. */
-const entryBytesMax = 2048;
-/** Younger ones are likely to be asked for, or to be expired as a day's work. */
+/**
+ * The default age from which entries are merged. Younger ones are still read often, or expire
+ * together with their day.
+ */
 const olderThanMsDefault = 86_400_000;
 
-const blockKind: RecordKind<{ readonly entries: readonly Committed[] }> = {
-  kind: ledgerFileKind.kind,
-  decode: (value) => ({ entries: ledgerFileKind.decode(value) }),
-};
-
 export interface CompactOptions extends Cancel {
-  /** Default: a day. */
+  /** How old an entry must be. Default: one day. */
   readonly olderThanMs?: number | undefined;
 }
 
 /**
- * Puts old entries together; returns how many, on a share none. Undefined when another process is at it. A crash at any
- * point leaves every entry in its file or in its block.
+ * Merges old entries and returns how many; 0 on a share. Returns undefined if another process has
+ * the lease. A crash at any point leaves every entry in its own file or in its block.
  */
 export async function compactLedger(
   box: Box,
@@ -59,7 +55,7 @@ function isWorthIt({ form, committed }: FoundEntry, beforeMs: number): boolean {
   );
 }
 
-/** Under the lease. */
+/** Call it under the lease. */
 export async function compactEntries(
   box: Box,
   session: HolderSession,
@@ -76,14 +72,15 @@ export async function compactEntries(
       try {
         await renameOnce(disk, temp, path);
       } finally {
-        // Between two names of one file a rename does nothing, and says that it was done.
+        // A rename between two names of one file does nothing and succeeds, so the temp name must
+        // be unlinked.
         await discard(session.staging, temp);
       }
     }
   } finally {
     await discard(session.staging, block);
   }
-  // The old files may come back after a power cut: they say the same.
+  // A power cut may bring back the old files, which does no harm: they have the same content.
   await box.sync(...new Set(entries.map(({ path }) => parentOf(path))));
   return entries.length;
 }

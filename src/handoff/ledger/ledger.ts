@@ -1,31 +1,32 @@
-// The ledger: what was committed under a key. One name for a key, won once; result and outputs appear with it
-// in one step. A record without outputs is a file that is linked there, one with outputs is a directory that
-// is renamed there; each of the two refuses a name that the other has.
+// The ledger: the entry committed under each key. Each key has one name, won once; result and
+// outputs appear with it in one step. An entry without outputs is a file, linked to that name. An
+// entry with outputs is a directory, renamed to it. Each of the two calls fails if the name is
+// taken.
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
-import { encodeRecord, type RecordKind } from "../../format/record.ts";
+import type { RecordKind } from "../../format/record.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
-import { outcomeUnknown, putIfAbsent, renameOnce } from "../../durable/publish/publish.ts";
+import { renameOnce } from "../../durable/publish/publish.ts";
 import { findRecord, findRecordSurely } from "../../durable/publish/record-file.ts";
-import type { Staging } from "../../durable/publish/staging.ts";
 import type { Box } from "../box/box.ts";
 import type { ManifestFile } from "../model/manifest.ts";
 
-/** A ticket for another box, which is published after the commit under the key `<key>/<index>`. */
+/** A ticket for another box, published after the commit under the key in its options. */
 export interface SentTicket {
-  /** Of the other box, relative to this one: machines mount a share in different places. */
+  /** Path of the other box relative to this one: machines may mount a share at different paths. */
   readonly box: string;
   readonly files: readonly string[];
+  /** The options of `publish`. An entry of an older build may lack a key here (model/sent-key.ts). */
   readonly options: unknown;
 }
 
 export interface Committed {
   readonly key: string;
-  /** The ticket, and which of its claims has committed: together they are this commit and no other. */
+  /** The ticket and the claim that committed. Together they identify this commit. */
   readonly id: string;
   readonly claims: number;
-  /** How often the ticket was replayed from the archive before. */
+  /** Number of replays from the archive before this commit. */
   readonly replays: number;
   readonly holder: string;
   readonly at: string;
@@ -58,8 +59,9 @@ export const committedKind: RecordKind<Committed> = {
   },
 };
 
-/** What a file of the ledger has: one entry, or a block of them that several names share. */
+/** A ledger file: one entry, or a block of entries that several names share. */
 export const ledgerFileKind: RecordKind<readonly Committed[]> = {
+  mayBeDirectory: true,
   kind: committedKind.kind,
   decode: (value) => {
     const { entries } = objectOf(value);
@@ -67,26 +69,32 @@ export const ledgerFileKind: RecordKind<readonly Committed[]> = {
   },
 };
 
-/** Of a commit that has outputs, in its directory. */
-export const recordName = "record.json";
+export const blockKind: RecordKind<{ readonly entries: readonly Committed[] }> = {
+  kind: committedKind.kind,
+  decode: (value) => ({ entries: ledgerFileKind.decode(value) }),
+};
 
-const triesMax = 3;
+/** The record in the directory of a commit with outputs. */
+export const recordName = "record.json";
 
 export interface LedgerEntry {
   readonly committed: Committed;
-  /** Where its outputs are; undefined without any. */
+  /** The directory of the outputs; undefined if the entry has none. */
   readonly directory?: string;
 }
 
 /**
- * What was committed under this name; undefined when nothing was. An absence may be an old answer on a share,
- * unless `isSure` asks for the file system's own.
+ * Returns the entry committed under this name, or undefined. On a share, a cache may still report
+ * that there is none; `isSure` bypasses the cache.
  */
 export async function findCommitted(
   box: Box,
   path: string,
   { isSure = false }: { readonly isSure?: boolean } = {},
 ): Promise<LedgerEntry | undefined> {
+  // Usually there is no entry yet. On a local disk, a stat finds that out more cheaply than a
+  // failed open, which creates an error.
+  if (box.disk.volume.kind === "local" && !(await box.disk.canOpen(path))) return undefined;
   const find = isSure ? findRecordSurely : findRecord;
   try {
     const entries = await find(box.disk, ledgerFileKind, path);
@@ -98,37 +106,18 @@ export async function findCommitted(
   return committed && { committed, directory: path };
 }
 
-/** The entry whose name is `path`. CORRUPT when the file was copied or renamed by another program. */
+/** Returns the entry whose name is `path`. Throws CORRUPT if another program copied or renamed the file. */
 export function entryNamed({ layout }: Box, entries: readonly Committed[], path: string): Committed {
   const entry = entries.find(({ key, replays }) => layout.ledger(key, replays) === path);
   if (entry !== undefined) return entry;
-  const message = `${path} is the ledger's entry of another key: it was copied or renamed. Move it away.`;
+  const message = `${path} is the ledger entry of another key: it was copied or renamed. Move it away.`;
   throw holdfastError("CORRUPT", message, { path });
 }
 
 /**
- * Commits under `path`, or finds what was committed there before. `staging` is of the session that has the
- * claim: once that session was taken for dead, its directory is gone, and nothing can be committed from it.
- * Durable when it resolves.
+ * Commits a directory with outputs and a record: `staged` is renamed to `path`, durably. Returns
+ * undefined if `staged` is gone because its session was judged dead.
  */
-export async function commit(box: Box, staging: Staging, path: string, committed: Committed): Promise<LedgerEntry> {
-  const options = { sync: box.isSynced, isPermanent: true };
-  for (let tries = 1; ; tries++) {
-    const bytes = encodeRecord(committedKind, committed);
-    const put = (): Promise<boolean> => putIfAbsent(staging, path, bytes, options);
-    if (await box.within(parentOf(path), put, { isKept: true })) return { committed };
-    const entry = await findCommitted(box, path, { isSure: true });
-    if (entry !== undefined) {
-      // Durable before it is acted on: the process that committed it may not have come to its sync.
-      await box.sync(parentOf(path));
-      return entry;
-    }
-    // Its time was over just now.
-    if (tries >= triesMax) throw outcomeUnknown(path, undefined);
-  }
-}
-
-/** The same for a directory with outputs and a record: `staged` becomes `path`. Undefined when `staged` is gone: its session was taken for dead. */
 export async function commitDirectory(
   box: Box,
   staged: string,
@@ -142,7 +131,8 @@ export async function commitDirectory(
       return { committed, directory: path };
     }
   } catch (error) {
-    // What is there is another's, or our own from a request whose answer was lost: its record tells.
+    // The name is taken by another commit, or by this one if a reply was lost. The record tells
+    // which.
     if (!hasErrno(error, "ENOTEMPTY", "EEXIST", "ENOTDIR", "EACCES", "EPERM")) throw error;
     const taken = await findCommitted(box, path, { isSure: true });
     if (taken === undefined) throw error;

@@ -1,31 +1,34 @@
-// The upkeep of the ledger, by one process at a time: it goes through all entries under a lease.
+// Upkeep of the ledger: one process at a time goes through all entries under a lease.
 //
-// Compaction puts a file in the place of an entry, and expiry vacates names. A compactor that slept in between
-// would put an old entry in the place of what was committed under a vacated name since. So both need the same
-// lease; and when a process has it, the temp directories of the dead are removed first, from which a compactor
-// that was taken for dead would move its file.
+// Compaction replaces the file of an entry, and expiry vacates names. A compactor that slept
+// between reading and renaming could replace an entry that was committed since under a vacated name
+// by an old one. Both therefore need the same lease. A process that acquires it first removes the
+// temp directories of dead holders, from which a compactor that was judged dead would rename its
+// file.
 import type { Cancel } from "../../common.ts";
-import { findRecord } from "../../durable/publish/record-file.ts";
+import { findRecord, isUnreadable } from "../../durable/publish/record-file.ts";
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
-import { isHoldfastError } from "../../errors.ts";
-import { Leases } from "../../part/leases.ts";
+import { directoryLeases } from "../../part/leases.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Box } from "../box/box.ts";
 import { committedKind, entryNamed, ledgerFileKind, recordName, type Committed } from "./ledger.ts";
 
-/** An entry of the ledger, as upkeep meets it. */
+/** A ledger entry as upkeep finds it. */
 export interface FoundEntry {
   readonly path: string;
   readonly committed: Committed;
   readonly form: "record" | "block" | "directory";
 }
 
-/** Does `work` under the lease; undefined when another process has it. LOCK_LOST when this one was taken for dead. */
+/**
+ * Runs `work` under the lease. Returns undefined if another process has it. Throws LOCK_LOST if
+ * this process was judged dead.
+ */
 export async function withLedgerLease<T>(
   box: Box,
   work: (session: HolderSession) => Promise<T>,
 ): Promise<T | undefined> {
-  const leases = new Leases(box.layout.directory, async () => box.ground);
+  const leases = directoryLeases(box.layout.directory, async () => box.ground);
   try {
     const session = await box.ground.session();
     const hold = await leases.tryAcquire("ledger");
@@ -42,7 +45,7 @@ export async function withLedgerLease<T>(
   }
 }
 
-/** All entries, shard by shard. A damaged one is left out: `verify` tells of it. */
+/** Yields all entries, shard by shard. Skips damaged ones: `verify` reports them. */
 export async function* shardsOf(box: Box, { signal }: Cancel): AsyncGenerator<readonly FoundEntry[]> {
   for (const shard of (await box.names(box.layout.ledgers)).sort()) {
     const found: FoundEntry[] = [];
@@ -61,14 +64,17 @@ async function findEntry(box: Box, path: string): Promise<FoundEntry | undefined
     if (entries === undefined) return undefined;
     return { path, committed: entryNamed(box, entries, path), form: entries.length > 1 ? "block" : "record" };
   } catch (error) {
-    if (isHoldfastError(error, "CORRUPT", "NEWER_FORMAT") || hasErrno(error, "ESTALE")) return undefined;
-    if (!hasErrno(error, "EISDIR")) throw error;
+    if (!hasErrno(error, "EISDIR")) return undefinedIfDamaged(error);
   }
   try {
     const committed = await findRecord(box.disk, committedKind, `${path}/${recordName}`);
     return committed && { path, committed, form: "directory" };
   } catch (error) {
-    if (isHoldfastError(error, "CORRUPT", "NEWER_FORMAT") || hasErrno(error, "ESTALE")) return undefined;
-    throw error;
+    return undefinedIfDamaged(error);
   }
+}
+
+/** Rethrows an error unless it concerns only this entry. */
+function undefinedIfDamaged(error: unknown): undefined {
+  if (!isUnreadable(error) && !hasErrno(error, "ESTALE", "ENOTDIR")) throw error;
 }

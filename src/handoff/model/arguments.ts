@@ -1,39 +1,46 @@
-// What a producer asks for, checked before anything is written: a mistake is a TypeError, RangeError or
-// INVALID_NAME that names it.
+// Checks a producer's arguments before anything is written. A mistake throws a TypeError,
+// RangeError or INVALID_NAME that names it.
 import type { Body, Cancel } from "../../common.ts";
-import { holdfastError } from "../../errors.ts";
+import { holdfastError, messageOf } from "../../errors.ts";
 import { findJsonLoss, isDeeperThan } from "../../format/json-loss.ts";
 import { checkOptions } from "../../format/known-options.ts";
-import type { Publication } from "../publish/publisher.ts";
 import { priorityDefault, priorityMax } from "./manifest.ts";
+import type { Publication } from "./publication.ts";
 
+/** The files of a ticket: a body for each file name. */
 export type Files = Readonly<Record<string, Body>>;
 
+/** Options of `publish`. */
 export interface PublishOptions extends Cancel {
-  /** Idempotency key. A second publish with it makes no second delivery. Default: the id. */
+  /** Idempotency key. A second publish with the same key adds no second delivery. Default: the id. */
   key?: string | undefined;
-  /** Tickets of one group are worked in order, one at a time, on all machines together. */
+  /** Tickets of one group are delivered in order, one at a time across all machines. Default: none. */
   group?: string | undefined;
-  /** 0 first … 9 last. Default 5. */
+  /** 0 is delivered first, 9 last. Default 5. */
   priority?: number | undefined;
+  /** Delays the delivery. Default 0. */
   delayMs?: number | undefined;
-  /** Not delivered after this; goes to `error` as expired. */
+  /**
+   * A ticket that was not delivered within this time becomes a dead letter with the outcome
+   * `expired`. Default: never.
+   */
   expiresMs?: number | undefined;
-  /** Record count per file name. */
+  /** Record count by file name, for the manifest. Default: none. */
   records?: Readonly<Record<string, number>> | undefined;
+  /** Content type by file name, for the manifest. Default: none. */
   contentTypes?: Readonly<Record<string, string>> | undefined;
-  /** JSON. */
+  /** JSON that the consumer receives with the ticket. Default: none. */
   meta?: unknown;
 }
 
 const nameBytesMax = 200;
 const filesMax = 10_000;
 const textMax = 1024;
-/** As events have it. */
+/** The same limit as for events. */
 const depthMax = 200;
-/** About 3,000 years: later times are no times that a Date can have. */
+/** About 3,000 years. A `Date` cannot hold much later times. */
 const durationMsMax = 1e14;
-/** What some file system refuses in a name, or takes for something else. */
+/** Characters that some file system refuses or interprets in a name. */
 const forbidden = /[\p{Cc}\p{Surrogate}\\/:*?"<>|]/u;
 const reserved = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?$/i;
 
@@ -63,7 +70,7 @@ export function checkPublication(files: Files, options: PublishOptions = {}): Pu
       throw new TypeError(`${what} must be an object: a value for each file name.`);
   for (const name of [...Object.keys(records), ...Object.keys(contentTypes)])
     if (!Object.hasOwn(files, name))
-      throw new TypeError(`records and contentTypes name ${JSON.stringify(name)}, which is no file of this ticket.`);
+      throw new TypeError(`records and contentTypes name ${JSON.stringify(name)}, which is not a file of this ticket.`);
   for (const [name, count] of Object.entries(records))
     if (!(Number.isSafeInteger(count) && count >= 0))
       throw new RangeError(`records of ${JSON.stringify(name)} must be a whole number from 0, not ${count}.`);
@@ -84,13 +91,19 @@ export function checkPublication(files: Files, options: PublishOptions = {}): Pu
   };
 }
 
-/** TypeError. Half of a pair of surrogates would be written as another text than it was. */
+/** Throws a TypeError. A lone surrogate is refused: encoding it as UTF-8 would change the text. */
 export function checkText(what: string, text: unknown): void {
-  if (typeof text === "string" && text !== "" && text.length <= textMax && !/\p{Surrogate}/u.test(text)) return;
-  throw new TypeError(`${what} must be a text of 1 to ${textMax} characters.`);
+  if (!isText(text)) throw new TypeError(`${what} must be a text of 1 to ${textMax} characters.`);
 }
 
-/** Names stay as they are, so they must be names on every file system, and different on those that ignore case. */
+export function isText(text: unknown): text is string {
+  return typeof text === "string" && text !== "" && text.length <= textMax && !/\p{Surrogate}/u.test(text);
+}
+
+/**
+ * Checks the file names. Files keep their names, so each name must be valid on every file system,
+ * and unique even where case is ignored.
+ */
 function checkFiles(files: Files): (readonly [string, Body])[] {
   if (typeof files !== "object" || files === null || Array.isArray(files) || files instanceof Uint8Array)
     throw new TypeError("files must be an object: a body for each file name.");
@@ -113,13 +126,13 @@ function checkFiles(files: Files): (readonly [string, Body])[] {
   return bodies;
 }
 
-/** INVALID_NAME. */
+/** Throws INVALID_NAME. */
 export function checkFileName(name: string): void {
-  if (name === "" || name === "." || name === "..") throw invalidName(name, "it is no name of a file");
+  if (name === "" || name === "." || name === "..") throw invalidName(name, "it is not a file name");
   if (Buffer.byteLength(name) > nameBytesMax) throw invalidName(name, `it is longer than ${nameBytesMax} bytes`);
   if (forbidden.test(name)) throw invalidName(name, "it has a character that some file systems refuse");
   if (/[. ]$/.test(name)) throw invalidName(name, "Windows drops a dot or a space at its end");
-  if (reserved.test(name)) throw invalidName(name, "Windows keeps it for a device");
+  if (reserved.test(name)) throw invalidName(name, "Windows reserves it for a device");
   if (name !== name.normalize("NFC")) throw invalidName(name, "it is not in the Unicode form NFC");
 }
 
@@ -129,15 +142,16 @@ function isBody(body: unknown): body is Body {
 }
 
 /**
- * What a reader will get, so that a change of the caller's object later changes nothing. `what` names the call and the
- * argument. TypeError for what JSON does not have.
+ * Returns the value as readers will get it: a copy, so later changes to the caller's object have no
+ * effect. `what` names the call and the argument. Throws a TypeError for values that JSON cannot
+ * represent.
  */
 export function asJson(what: string, value: unknown): unknown {
   let text: string | undefined;
   try {
     text = JSON.stringify(value);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new TypeError(`${what} is not JSON: ${why}.`, { cause });
   }
   if (text === undefined) throw new TypeError(`${what} is a ${typeof value}, which JSON does not have.`);

@@ -1,5 +1,5 @@
-// The options of a hand-off, checked before anything is opened: a mistake is a TypeError or a RangeError that
-// names it.
+// Checks the options of a hand-off before anything is opened. A mistake throws a TypeError or
+// RangeError that names the option.
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
 import type { HandoffOptions } from "./handoff.ts";
 
@@ -11,7 +11,10 @@ const inStore: OptionNames<Omit<HandoffOptions, "leaseMs">> = {
   id: true,
 };
 
-/** `call` is what the caller called. The options that a store gives to all its parts are not its own. */
+/**
+ * `call` names the public function in messages. A box in a store refuses the options that the store
+ * sets for all its parts.
+ */
 export function checkHandoffOptions(
   call: string,
   options: HandoffOptions,
@@ -20,7 +23,8 @@ export function checkHandoffOptions(
   if (isInStore) checkOptions(call, options, inStore);
   else checkOptions<HandoffOptions>(call, options, { leaseMs: true, ...inStore });
   const { leaseMs, durability, limits, retention } = options;
-  // Before anything is made; its upper limit is that of timers, which the ground knows.
+  // Checked before anything is created. The ground checks the upper limit, which is the longest
+  // delay of a timer.
   if (leaseMs !== undefined && !(leaseMs >= 1))
     throw new RangeError(`leaseMs must be a number from 1, not ${leaseMs}.`);
   if (durability !== undefined && !["fsync", "none"].includes(durability))

@@ -1,175 +1,341 @@
-// The interface of a hand-off, as programs hold it, and what its methods take and give.
-import type { Cancel, HolderInfo, OpenOptions, Running, VerifyOptions, VerifyReport } from "../../common.ts";
-import type { ConsumeOptions, Handler } from "../consume/consumer.ts";
-import type { Delivery } from "../consume/delivery.ts";
-import type { ParkedTicket } from "../consume/parked.ts";
-import type { AdoptRule, ExportRule } from "../foreign/rule.ts";
-import type { Published } from "../publish/publisher.ts";
+// The interface of a hand-off, and the types of its arguments and results.
+import type { Cancel, HolderInfo, OpenOptions, Problem, Running, VerifyOptions, VerifyReport } from "../../common.ts";
+import type { AdoptRule, ExportRule } from "./foreign-rule.ts";
 import type { Files, PublishOptions } from "./arguments.ts";
+import type { ConsumeOptions, Handler } from "./consume-options.ts";
+import type { Delivery, ParkedTicket } from "./delivery.ts";
 import type { Manifest, ManifestFile } from "./manifest.ts";
+import type { Published } from "./publication.ts";
 
-/** `id` is that of `box.json`. */
+/** Options of `openHandoff`. `id` is the id in `box.json`. */
 export interface HandoffOptions extends OpenOptions {
-  /** A worker that is silent for this long is dead; its tickets go back. Default 30_000. */
+  /** A worker that is silent for this long is dead, and its tickets return to the queue. Default 30,000. */
   leaseMs?: number | undefined;
-  /** Default "fsync". */
+  /**
+   * `fsync` syncs every step before it is acknowledged; `none` leaves that to the operating system.
+   * Default `fsync`.
+   */
   durability?: "fsync" | "none" | undefined;
-  /** Refuse to publish beyond it (back-pressure). Default: no limit. */
-  limits?: { tickets?: number | undefined; bytes?: number | undefined; inFlight?: number | undefined } | undefined;
-  /** How long finished things stay. Default: for ever. */
+  /** Limits of the box. Default: none. */
+  limits?:
+    | {
+        /** How many tickets may wait or be in progress. A publish beyond it throws RESOURCE_BUSY. */
+        tickets?: number | undefined;
+        /** How many bytes of payload may wait or be in progress. A publish beyond it throws RESOURCE_BUSY. */
+        bytes?: number | undefined;
+        /** How many tickets may be in progress at the same time, on all machines. Further ones wait. */
+        inFlight?: number | undefined;
+      }
+    | undefined;
+  /** How long `collect` keeps finished tickets. Default: forever. */
   retention?:
-    { archiveMs?: number | undefined; errorMs?: number | undefined; ledgerMs?: number | undefined } | undefined;
+    | {
+        /** How long archived tickets stay. */
+        archiveMs?: number | undefined;
+        /** How long dead letters stay. */
+        errorMs?: number | undefined;
+        /** How long results, outputs and keys stay in the ledger. */
+        ledgerMs?: number | undefined;
+      }
+    | undefined;
 }
 
-export const ticketStates = ["incoming", "delayed", "processing", "archive", "error"] as const;
-export type TicketState = (typeof ticketStates)[number];
+export const ticketStates: readonly TicketState[] = ["incoming", "delayed", "processing", "archive", "error"];
+/**
+ * The state of a ticket: waiting (`incoming`, `delayed`), in progress (`processing`), done
+ * (`archive`) or a dead letter (`error`).
+ */
+export type TicketState = "incoming" | "delayed" | "processing" | "archive" | "error";
 
+/** A failed attempt at a ticket. */
 export interface AttemptNote {
+  /** Number of the attempt, from 1. */
   readonly attempt: number;
+  /** When the attempt ended. */
   readonly at: Date;
+  /**
+   * `retry` and `fail`: the handler ended it. `lost`: its worker died. `expired`: the ticket was
+   * too old. `mismatch`: a file did not match the manifest.
+   */
   readonly outcome: "retry" | "fail" | "lost" | "expired" | "mismatch";
+  /** Why, in words. */
   readonly reason: string;
 }
 
+/** A ticket and its current state. */
 export interface TicketInfo extends Manifest {
+  /** The state of the ticket. */
   readonly state: TicketState;
+  /** Number of the current or last attempt; 0 before the first. */
   readonly attempt: number;
+  /** The worker process that has claimed the ticket. Only in state `processing`. */
   readonly holder?: HolderInfo;
+  /** The last note that the handler passed to `progress`. */
   readonly progress?: unknown;
-  /** In the order of the attempts; at most the last 100. */
+  /** The failed attempts, oldest first; at most the last 100. */
   readonly history: readonly AttemptNote[];
-  /** From the ledger: what `ack` or the handler returned. */
+  /** The value that the handler returned or passed to `ack`. Read from the ledger. */
   readonly result?: unknown;
-  /** From the ledger: the output files of its handler, which `content` reads. Empty before it is done. */
+  /** The output files of the handler, which `content` reads. Empty until the ticket is done. */
   readonly outputs: readonly OutputFile[];
+  /**
+   * True if the ticket was archived without a handler, because another ticket with its key was
+   * already done.
+   */
   readonly duplicate: boolean;
   /**
-   * Why the ticket's file cannot be read. Then only `id`, `createdAt`, `state`, `attempt`, `holder` and `history` are
-   * known; `key` is "" and `files` is empty.
+   * Why the file of the ticket cannot be read. Then only `id`, `createdAt`, `state`, `attempt`,
+   * `holder` and `history` are known; `key` is "" and `files` is empty.
    */
   readonly damaged?: string;
 }
 
-/** A file that a handler has made. */
+/** A file that a handler produced. */
 export type OutputFile = Pick<ManifestFile, "name" | "size" | "sha256">;
 
-/** A ticket that went to the dead letters. */
+/** A ticket that became a dead letter. */
 export interface DeadLetter {
+  /** The id of the ticket. */
   readonly id: string;
+  /** Number of its last attempt. */
   readonly attempt: number;
+  /** How the last attempt ended. */
   readonly outcome: AttemptNote["outcome"];
+  /** Why, in words. */
   readonly reason: string;
 }
 
+/** A running consumer. */
 export type Consumer = Running;
 
+/** Counts of a box. A ticket that moves during the count may be counted twice or not at all. */
 export interface HandoffStats {
+  /** Tickets that can be claimed now. */
   readonly incoming: number;
+  /** Tickets that can be claimed later. */
   readonly delayed: number;
+  /** Tickets in progress. */
   readonly processing: number;
+  /** Tickets that are done. */
   readonly archive: number;
+  /** Dead letters. */
   readonly error: number;
-  /** Processes that work on tickets of this box, and are not dead. */
+  /** Live processes that work on tickets of this box. */
   readonly holders: number;
-  /** How long the oldest ticket in `incoming` could have been claimed. Absent without one. */
+  /** How long the oldest ticket in `incoming` has been claimable. Absent if there is none. */
   readonly oldestIncomingMs?: number;
+  /** True if the box is paused. */
   readonly paused: boolean;
-  /** As it was given to `pause`. */
+  /** The reason that was passed to `pause`, if any. */
   readonly pauseReason?: string;
 }
 
+/** Options of `take`. */
 export interface TakeOptions extends Cancel {
   /** How long to wait for a ticket. Default 0. */
   waitMs?: number | undefined;
   /**
-   * Called for each ticket that goes to the dead letters: on the way to the one that is taken, because it is damaged,
-   * expired, not what its manifest says, or was lost too often; or by `fail` of the one that is taken.
+   * Called for each ticket that becomes a dead letter: one that is skipped because it is damaged,
+   * expired, does not match its manifest or was lost too often, or the taken one if it fails.
    */
   onDeadLetter?: ((ticket: DeadLetter) => void) | undefined;
 }
 
+/** Options of `adopt`. */
+export interface AdoptOptions extends Cancel {
+  /**
+   * Called once for each entry of the folder that cannot be adopted: a directory or a link instead
+   * of a file, an unreadable file, an invalid manifest. `verify` reports them as well. If it
+   * throws, the adoption ends with that error.
+   */
+  onProblem?: ((problem: Problem) => void) | undefined;
+}
+
+/** Options of `export`. */
 export interface ExportOptions extends Cancel {
-  /** Called for each ticket that goes to the dead letters, also because its names can never be in one folder. */
+  /**
+   * Called for each ticket that becomes a dead letter, for instance because its file names cannot
+   * share one folder.
+   */
   onDeadLetter?: ((ticket: DeadLetter) => void) | undefined;
 }
 
+/** Options of `list`. */
 export interface ListOptions {
+  /** The largest number of tickets to return. Default: all. */
   limit?: number | undefined;
+  /** Returns only tickets of this group. Default: all tickets. */
   group?: string | undefined;
+  /** Skips this many tickets; without `group`, it does not read them. For pages. Default 0. */
+  skip?: number | undefined;
+  /** Lists in the reverse order: the last one that was done or will be delivered first. Default false. */
+  backwards?: boolean | undefined;
 }
 
+/** Options of `content`. */
 export interface ContentOptions extends Cancel {
-  /** Only what the handler made. Default false: the files of the ticket come first. */
+  /** Reads only outputs of the handler. Default false: files of the ticket take precedence. */
   output?: boolean | undefined;
 }
 
+/** Options of `replay`. */
 export interface ReplayOptions {
+  /** Replays dead letters (`error`) or finished tickets (`archive`). */
   from: "error" | "archive";
-  /** Default: all. */
+  /** Replays only this ticket. Default: all. */
   id?: string | undefined;
-  /** Count the attempts anew. Default true for dead letters: they would fail at once otherwise. */
+  /**
+   * Restarts the count of attempts. Default true for `error`, where a ticket would otherwise fail
+   * at once; false for `archive`.
+   */
   resetAttempts?: boolean | undefined;
 }
 
+/** Options of `discard`. */
+export interface DiscardOptions {
+  /** Discards dead letters (`error`) or finished tickets (`archive`). */
+  from: "error" | "archive";
+  /** Discards only this ticket. Default: all. */
+  id?: string | undefined;
+}
+
+/** The result of `collect`. */
 export interface Collected {
+  /** How many tickets were removed. */
   readonly tickets: number;
+  /** How many bytes of payload were removed. */
   readonly bytes: number;
 }
 
+/**
+ * A box: producers publish tickets, which are sets of files; each ticket is claimed by one worker
+ * at a time. After `close` every method throws CLOSED.
+ */
 export interface Handoff extends AsyncDisposable {
+  /** The absolute path of the box. */
   readonly directory: string;
+  /**
+   * Publishes a ticket with these files. It is durable when the promise resolves, and visible only
+   * as a whole.
+   *
+   * Throws INVALID_NAME for a file name that some file system refuses, TOO_LARGE, RESOURCE_BUSY
+   * beyond `limits`, LOCK_LOST if this process was judged dead meanwhile, and OUTCOME_UNKNOWN if
+   * the answer was lost: publish again with the same `key`.
+   *
+   * @example
+   * ```ts
+   * await box.publish({ "invoice.pdf": bytes, "invoice.json": "{}" }, { key: "invoice-4711", group: "customer-12" });
+   * ```
+   */
   publish(files: Files, options?: PublishOptions): Promise<Published>;
-  /** Shares the fsyncs; yields in the order given. */
+  /**
+   * Publishes many tickets with shared syncs, and yields the results in order. A ticket that fails
+   * rejects its own `next`; the following call continues with the next ticket. Throws as `publish`
+   * does.
+   */
   publishMany(
     items: Iterable<{ files: Files } & PublishOptions> | AsyncIterable<{ files: Files } & PublishOptions>,
     options?: Cancel,
   ): AsyncIterable<Published>;
   /**
-   * What the handler returns is the result; it is committed with the ledger entry. What it throws is a retry (see
-   * `onError`).
+   * Starts a consumer, which calls `handler` for each ticket. The value that the handler returns is
+   * the ticket's result, committed with its ledger entry. If the handler throws, the ticket is
+   * retried, or as `onError` decides.
    */
   consume(handler: Handler, options?: ConsumeOptions): Consumer;
+  /**
+   * Claims the next ticket. Returns undefined if none can be claimed within `waitMs`.
+   *
+   * @example
+   * ```ts
+   * await using delivery = await box.take({ waitMs: 10_000 });
+   * if (delivery !== undefined) await delivery.ack(await process(await delivery.text("order.json")));
+   * ```
+   */
   take(options?: TakeOptions): Promise<Delivery | undefined>;
+  /**
+   * Claims tickets one after the other, and waits for the next one without limit. Settle each
+   * delivery before the next.
+   *
+   * @example
+   * ```ts
+   * for await (const delivery of box.deliveries({ signal })) {
+   *   await using claimed = delivery;
+   *   await claimed.ack(await process(await claimed.text("order.json")));
+   * }
+   * ```
+   */
   deliveries(options?: Omit<TakeOptions, "waitMs">): AsyncIterable<Delivery>;
   /**
-   * Takes a ticket and parks the claim for `forMs`, for a process that ends before the work is done. Until then any
-   * process can go on with it by `resumeParked`; then the ticket goes back.
+   * Claims a ticket and parks the claim for `forMs`, for a process that ends before the work is
+   * done. Any process can continue it with `resumeParked`. After that time the ticket returns to
+   * the queue.
    */
   takeParked(forMs: number, options?: TakeOptions): Promise<ParkedTicket | undefined>;
-  /** `claim` as `takeParked` told it, or the ticket's id. CLAIM_LOST when it is not parked any more. */
-  resumeParked(claim: string, options?: Cancel): Promise<Delivery>;
-  /** One pass over a foreign folder; how many tickets it made. */
-  adopt(directory: string, rule: AdoptRule, options?: Cancel): Promise<number>;
-  /** The same, until stopped. */
-  keepAdopting(directory: string, rule: AdoptRule, options?: Cancel & { everyMs?: number | undefined }): Running;
   /**
-   * Hands what can be taken now to a plain folder: payload first, done file last. How many tickets that were. One whose
-   * name is still in the folder stays in the box.
+   * Continues a parked claim. `claim` is `ParkedTicket.claim` or the id of the ticket. Throws
+   * CLAIM_LOST if it is no longer parked.
+   */
+  resumeParked(claim: string, options?: Cancel): Promise<Delivery>;
+  /**
+   * Publishes the complete files of a foreign folder, in one pass, and returns the number of new
+   * tickets. An entry that cannot be adopted does not block the others. Throws INVALID_PATH if
+   * there is no such folder, and RESOURCE_BUSY beyond `limits`.
+   */
+  adopt(directory: string, rule: AdoptRule, options?: AdoptOptions): Promise<number>;
+  /**
+   * Adopts a foreign folder every `everyMs` (default 1,000) until it is stopped. Waits while the
+   * box is full.
+   */
+  keepAdopting(directory: string, rule: AdoptRule, options?: AdoptOptions & { everyMs?: number | undefined }): Running;
+  /**
+   * Moves every ticket that can be claimed now to a plain folder, payload first and done file last,
+   * and returns their number. A ticket stays in the box while the folder still contains a file of
+   * the same name. Throws INVALID_PATH if there is no such folder.
    */
   export(directory: string, rule?: ExportRule, options?: ExportOptions): Promise<number>;
-  /** The same, until stopped. */
+  /** Exports tickets to a plain folder as they arrive, until it is stopped. */
   keepExporting(directory: string, rule?: ExportRule, options?: ExportOptions): Running;
-  /** Undefined for a ticket that is not there. */
+  /** Finds a ticket by its id. Returns undefined if the box does not contain it. */
   find(id: string): Promise<TicketInfo | undefined>;
+  /** Finds a ticket by its key. Returns undefined if the box does not contain it. */
   findByKey(key: string): Promise<TicketInfo | undefined>;
-  /** In the order in which they will be worked, or were done. */
+  /**
+   * Lists the tickets in one state: those that wait in the order of their delivery, those that are
+   * done in the order in which they ended.
+   */
   list(state: TicketState, options?: ListOptions): AsyncIterable<TicketInfo>;
-  /** The producer's receipt: resolves when the ticket is in `archive` or `error`. NO_SUCH_TICKET. */
+  /**
+   * Waits until a ticket is in `archive` or `error`, and returns it. Throws NO_SUCH_TICKET, and
+   * CORRUPT if the archived ticket is damaged.
+   */
   waitFor(id: string, options?: Cancel): Promise<TicketInfo>;
   /**
-   * One file of a ticket, whatever its state; checked before the first byte is given. Where the ticket has no file of
-   * that name, the output of that name; with `output: true` the output in any case. NO_SUCH_TICKET, NO_SUCH_FILE,
-   * PAYLOAD_MISMATCH.
+   * Reads one file of a ticket in any state, and checks it before it yields the first byte. If the
+   * ticket has no file of that name, or with `output: true`, reads the output of that name. Throws
+   * NO_SUCH_TICKET, NO_SUCH_FILE and PAYLOAD_MISMATCH, and CORRUPT if the ticket is damaged.
    */
   content(id: string, name: string, options?: ContentOptions): AsyncIterable<Uint8Array>;
+  /** Counts the tickets of the box. */
   stats(): Promise<HandoffStats>;
-  /** How many tickets came back. CORRUPT when `id` is that of a ticket whose file is damaged. */
+  /**
+   * Returns dead letters or finished tickets to the queue, and returns their number. Throws CORRUPT
+   * if `id` is a ticket whose file is damaged.
+   */
   replay(options: ReplayOptions): Promise<number>;
-  /** Consumers on all machines take nothing new; what they have in hand they finish. */
+  /**
+   * Removes dead letters or finished tickets permanently, with their files, and returns their
+   * number. The ledger keeps the result of a finished ticket.
+   */
+  discard(options: DiscardOptions): Promise<number>;
+  /** Pauses the box: consumers on all machines claim nothing new, and finish the tickets in progress. */
   pause(reason?: string): Promise<void>;
+  /** Ends a pause. */
   resume(): Promise<void>;
-  /** Removes what `retention` lets go, and what crashes have left. */
+  /** Removes tickets whose `retention` has ended, and leftovers of crashes. */
   collect(options?: Cancel): Promise<Collected>;
+  /** Checks every record and payload of the box. */
   verify(options?: VerifyOptions): Promise<VerifyReport>;
+  /** Stops its loops, returns its claimed tickets to the queue and closes the box. */
   close(): Promise<void>;
 }

@@ -1,37 +1,61 @@
-// The manifest: what a ticket says of the files that it hands over. Written once, never changed.
+// The manifest: a ticket's description of its files. Written once, never changed.
 import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
 import { isId } from "../../format/id.ts";
-import type { RecordKind } from "../../format/record.ts";
+import { encodeRecord, type RecordKind } from "../../format/record.ts";
 
+/** A file of a ticket. */
 export interface ManifestFile {
+  /** The file name, without a directory. */
   readonly name: string;
+  /** Size in bytes. */
   readonly size: number;
+  /** SHA-256 of the content, in hex. */
   readonly sha256: string;
+  /** The record count that the producer declared, if any. */
   readonly records?: number;
+  /** The content type that the producer declared, if any. */
   readonly contentType?: string;
 }
 
+/** The description of a ticket. Written once and never changed. */
 export interface Manifest {
+  /** Unique; sorts by the time of publication. */
   readonly id: string;
+  /** The idempotency key; the id if the producer passed none. */
   readonly key: string;
+  /** The files of the ticket. */
   readonly files: readonly ManifestFile[];
+  /** When the ticket was published, by the server's clock. */
   readonly createdAt: Date;
-  readonly producer: { readonly host: string; readonly pid: number; readonly name?: string };
+  /** The process that published the ticket. */
+  readonly producer: {
+    /** Host name of its machine. */
+    readonly host: string;
+    /** Process id on that machine. */
+    readonly pid: number;
+    /** Its name, if it recorded one. */
+    readonly name?: string;
+  };
+  /** The group, if any: its tickets are delivered in order, one at a time. */
   readonly group?: string;
+  /** 0 is delivered first, 9 last. */
   readonly priority: number;
+  /** The ticket is not delivered before this time. Absent without a delay. */
   readonly notBefore?: Date;
+  /** The ticket is not delivered after this time. Absent if it never expires. */
   readonly expiresAt?: Date;
+  /** The JSON that the producer passed as `meta`, if any. */
   readonly meta?: unknown;
 }
 
-/** A manifest as the ticket's file has it. */
+/** A manifest as stored in the ticket's file. */
 export interface Ticket {
   readonly manifest: Manifest;
-  /** Whether the key was chosen by the producer, and so has a name in `keys/`. */
+  /** True if the producer chose the key, which therefore has a file in `keys/`. */
   readonly isKeyed: boolean;
-  /** In the name of a key: the holder in whose staging the ticket lies until it is entered. */
+  /** Only in a key file: the holder in whose staging the ticket waits until it enters the queue. */
   readonly stagedBy?: string;
-  /** The contents, if they are small enough to be in the ticket: base64 by file name. */
+  /** The contents in base64 by file name, if they are small enough to be stored in the ticket. */
   readonly inline?: Readonly<Record<string, string>>;
 }
 
@@ -41,6 +65,7 @@ export const priorityDefault = 5;
 const sha256Pattern = /^[0-9a-f]{64}$/;
 
 export const ticketKind: RecordKind<Ticket> = {
+  mayBeDirectory: true,
   kind: "ticket",
   decode: (value) => {
     const fields = objectOf(value);
@@ -68,7 +93,15 @@ export const ticketKind: RecordKind<Ticket> = {
   },
 };
 
-/** The body of a ticket's record, with its fields in the order in which people want to read them. */
+/**
+ * Encodes a ticket. The result is not decoded as a check: `publish` checked its arguments, and
+ * everything else is made here.
+ */
+export function encodeTicket(ticket: Ticket): Uint8Array {
+  return encodeRecord({ kind: ticketKind.kind, decode: (body) => body }, ticketBody(ticket), { isChecked: true });
+}
+
+/** Returns the body of a ticket's record. The order of the fields is for people who read the file. */
 export function ticketBody({ manifest, isKeyed, stagedBy, inline }: Ticket): unknown {
   const { id, key, files, createdAt, producer, group, priority, notBefore, expiresAt, meta } = manifest;
   return {
@@ -93,7 +126,7 @@ function fileOf(value: unknown): ManifestFile {
   const sha256 = textOf(fields.sha256);
   if (!sha256Pattern.test(sha256)) throw new TypeError("not a SHA-256");
   const name = textOf(fields.name);
-  // Payloads and exports are made under this name: it must not lead out of their directory.
+  // Payloads and exports use this name: it must not lead out of their directory.
   if (["", ".", ".."].includes(name) || /[/\\\0]/.test(name)) throw new TypeError("not the name of a file");
   return {
     name,

@@ -1,5 +1,6 @@
-// Collecting: what was finished long ago goes, and what crashes have left. The ticket first, by one rename to the
-// trash, which wins or loses against a replay; then its payload, its notes and its key; the trash entry last.
+// Collection: removes tickets that were finished long ago, and what crashes left. One rename moves
+// the ticket to the trash; of a collection and a replay, one wins it. Then its payload, notes and
+// key are removed, and the trash entry last.
 import type { Cancel } from "../../common.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import { checkOptions } from "../../format/known-options.ts";
@@ -12,12 +13,15 @@ import { priorityMax } from "../model/manifest.ts";
 import { ticketsOf } from "./tickets.ts";
 import { emptyTrash, removeTicket } from "./trash.ts";
 
-/** A directory that a clock which is behind still uses is not removed. */
+/**
+ * The directory of a day is kept this long after its end: a machine whose clock is behind may still
+ * use it.
+ */
 const keepMs = 120_000;
 
 /**
- * Whole days at a time: the day of its directory is all that is known of when a ticket was finished. Any number of
- * processes may do it at once.
+ * Collects whole days: the directory tells only on which day its tickets were finished. Any number
+ * of processes may run it at once.
  */
 export async function collect(
   box: Box,
@@ -45,7 +49,7 @@ export async function collect(
   return { tickets, bytes };
 }
 
-/** The directories of the days that ended before `atMs`, oldest first. */
+/** Returns the directories of days that ended before `atMs`, oldest first. */
 async function daysBefore(box: Box, state: "archive" | "error", atMs: number): Promise<string[]> {
   const parent = state === "archive" ? box.layout.archives : box.layout.errors;
   return (await box.names(parent))
@@ -62,11 +66,12 @@ async function removePastMinutes(box: Box, nowMs: number): Promise<void> {
       if ((findMinuteMs(minute) ?? Infinity) + keepMs < nowMs) await removeIfEmpty(box, `${parent}/${minute}`);
 }
 
-/** `rmdir` alone tells that nothing is left: what arrives meanwhile keeps its directory, or makes it again. */
+/** Only `rmdir` proves that nothing is left. A ticket that arrives meanwhile keeps or recreates its directory. */
 async function removeIfEmpty(box: Box, directory: string): Promise<void> {
   try {
     await box.disk.rmdir(directory);
   } catch (error) {
-    if (!hasErrno(error, "ENOENT", "ENOTEMPTY", "EEXIST", "EBUSY", "ESTALE")) throw error;
+    // ENOTDIR: another program made a file of this name.
+    if (!hasErrno(error, "ENOENT", "ENOTEMPTY", "EEXIST", "EBUSY", "ESTALE", "ENOTDIR")) throw error;
   }
 }

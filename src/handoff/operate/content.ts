@@ -1,8 +1,10 @@
-// Reading a file of a ticket, or an output of its handler, without a claim: for people, and for producers that want to see what they sent.
+// Reads a file of a ticket, or an output of its handler, without a claim: for people, and for
+// producers that check what they sent.
 import { holdfastError } from "../../errors.ts";
 import { findRecord } from "../../durable/publish/record-file.ts";
 import type { Box } from "../box/box.ts";
-import { checkPayload, findFault, readPayload } from "../consume/payload-check.ts";
+import { checkPayload, readPayload } from "../consume/payload-check.ts";
+import { findFault } from "../deliver/file-check.ts";
 import { findCommitted } from "../ledger/ledger.ts";
 import type { ContentOptions } from "../model/handoff.ts";
 import { ticketKind, type ManifestFile, type Ticket } from "../model/manifest.ts";
@@ -11,10 +13,10 @@ import { findTicket } from "./find.ts";
 import { noSuchTicket } from "./receipt.ts";
 import type { FoundTicket } from "./tickets.ts";
 
-/** A ticket may move between the look for it and the read of it, and be looked for again. */
-const looksMax = 3;
+/** How often a ticket is searched again because it moved before it was read. */
+const searchesMax = 3;
 
-/** Checked before the first byte is given. NO_SUCH_TICKET, NO_SUCH_FILE, PAYLOAD_MISMATCH. */
+/** Verifies the file before the first byte. Throws NO_SUCH_TICKET, NO_SUCH_FILE, PAYLOAD_MISMATCH. */
 export async function* contentOf(
   box: Box,
   id: string,
@@ -42,7 +44,7 @@ async function openFile(
   return readPayload(box, ticket, file);
 }
 
-/** What the handler made is beside its result, in the ledger. */
+/** The handler's outputs are in the ledger, beside its result. */
 async function openOutput(
   box: Box,
   { manifest }: Ticket,
@@ -61,15 +63,15 @@ async function openOutput(
     throw holdfastError("NO_SUCH_FILE", message, { path: name });
   }
   const path = `${entry.directory}/outputs/${name}`;
-  const fault = await findFault(readChunks(box.disk, path), output, signal);
-  if (fault === undefined) return readChunks(box.disk, path);
-  const message = `The output ${JSON.stringify(name)} of ticket ${id} is not what the ledger says: ${fault}.`;
+  const fault = await findFault(readChunks(box.disk, path, { size: output.size }), output, signal);
+  if (fault === undefined) return readChunks(box.disk, path, { size: output.size });
+  const message = `The output ${JSON.stringify(name)} of ticket ${id} differs from its ledger entry: ${fault}.`;
   throw holdfastError("PAYLOAD_MISMATCH", message, { id, file: name });
 }
 
-/** CORRUPT for one that is damaged. */
+/** Throws CORRUPT if the ticket is damaged. */
 async function getTicket(box: Box, id: string): Promise<{ readonly ticket: Ticket; readonly found: FoundTicket }> {
-  for (let look = 0; look < looksMax; look++) {
+  for (let search = 0; search < searchesMax; search++) {
     const found = await findTicket(box, id);
     const ticket = found && (await findRecord(box.disk, ticketKind, found.path));
     if (ticket !== undefined && found !== undefined) return { ticket, found };

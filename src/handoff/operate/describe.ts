@@ -1,10 +1,11 @@
-// What is told of a ticket: its manifest, its state, what was tried, and what came of it.
-import { isHoldfastError } from "../../errors.ts";
+// Describes a ticket: its manifest, state, attempts and result.
+import { messageOf } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import { idTimeMs } from "../../format/id.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
-import { findRecord } from "../../durable/publish/record-file.ts";
+import { findRecord, isUnreadable } from "../../durable/publish/record-file.ts";
 import type { Box } from "../box/box.ts";
+import { nameExists } from "../box/names.ts";
 import { findProgress } from "../consume/progress.ts";
 import { noteKind } from "../consume/settle.ts";
 import { findCommitted, type LedgerEntry } from "../ledger/ledger.ts";
@@ -14,12 +15,12 @@ import { attemptOf, type TicketName } from "../model/ticket-name.ts";
 import { findTicket, orUndefined } from "./find.ts";
 import type { FoundTicket } from "./tickets.ts";
 
-/** Undefined for a ticket that moved on. */
+/** Returns undefined if the ticket has moved. */
 export async function describeTicket(box: Box, found: FoundTicket): Promise<TicketInfo | undefined> {
   const { name, path, state, holder } = found;
   const read = await readTicket(box, found);
   if (read === undefined) return undefined;
-  const progress = state === "processing" ? await findProgress(box, name) : undefined;
+  const progress = state === "processing" ? await orUndefined(findProgress(box, name)) : undefined;
   const info = holder === undefined ? undefined : await box.ground.findHolder(holder);
   const common = {
     attempt: attemptOf(name),
@@ -29,11 +30,11 @@ export async function describeTicket(box: Box, found: FoundTicket): Promise<Tick
     duplicate: name.isDuplicate,
   };
   if ("damage" in read) {
-    if (!(await box.disk.canOpen(path))) return undefined;
+    if (!(await nameExists(box.disk, path))) return undefined;
     return { ...unknownOf(name), state, ...common, outputs: [], damaged: read.damage };
   }
   const { manifest } = read.ticket;
-  const entry = await orUndefined(findCommitted(box, box.layout.ledger(manifest.key, name.replays)));
+  const entry = await findEntry(box, manifest, name);
   return {
     ...manifest,
     state: isDone(name, entry) ? "archive" : state,
@@ -43,19 +44,38 @@ export async function describeTicket(box: Box, found: FoundTicket): Promise<Tick
   };
 }
 
-/** The same of a ticket wherever it is by now; undefined when there is none, or none any more. */
+/**
+ * Returns the entry committed under a ticket's key. Most waiting tickets have none, so its absence
+ * must be found out cheaply.
+ */
+async function findEntry(box: Box, { id, key }: Manifest, name: TicketName): Promise<LedgerEntry | undefined> {
+  // The key is the ticket's own id, so nothing is committed before its first claim.
+  if (key === id && name.claims === 0) return undefined;
+  const path = box.layout.ledger(key, name.replays);
+  // Only on a local disk: on a share, this would be one more request.
+  if (box.disk.volume.kind === "local" && !(await orUndefined(box.disk.canOpen(path)))) return undefined;
+  return await orUndefined(findCommitted(box, path));
+}
+
+/**
+ * Describes a ticket. Searches it again if it moves meanwhile. Returns undefined if it does not
+ * exist.
+ */
 export async function describeFound(box: Box, found: FoundTicket | undefined): Promise<TicketInfo | undefined> {
   for (let at = found; at !== undefined;) {
     const info = await describeTicket(box, at);
     if (info !== undefined) return info;
-    // It moved on between the two looks, or it is damaged.
+    // The ticket moved before it was read, or it is damaged.
     const next = await findTicket(box, at.name.id);
     at = next?.path === at.path ? undefined : next;
   }
   return undefined;
 }
 
-/** What the file of a ticket says, or why it cannot be read; undefined when it is gone. */
+/**
+ * Returns the content of a ticket's file, or the reason why it cannot be read; undefined if the
+ * file is gone.
+ */
 export async function readTicket(
   box: Box,
   { name, path }: FoundTicket,
@@ -65,29 +85,32 @@ export async function readTicket(
     if (ticket === undefined || ticket.manifest.id === name.id) return ticket && { ticket };
     return { damage: `It is a copy of ticket ${ticket.manifest.id}.` };
   } catch (error) {
-    if (isHoldfastError(error, "CORRUPT", "NEWER_FORMAT")) return { damage: error.message };
-    if (hasErrno(error, "ESTALE", "EISDIR", "ENOTDIR")) return undefined;
+    if (isUnreadable(error)) return { damage: messageOf(error) };
+    if (hasErrno(error, "ESTALE", "ENOTDIR")) return undefined;
     throw error;
   }
 }
 
-/** The manifest of a ticket of which only the name is left. */
+/** Returns a manifest for a ticket of which only the name is readable. */
 function unknownOf({ id }: TicketName): Manifest {
   const producer = { host: "", pid: 0 };
   return { id, key: "", files: [], createdAt: new Date(idTimeMs(id)), producer, priority: priorityDefault };
 }
 
-/** The ledger is the truth: a worker that died after its commit leaves only the move to the archive to be done. */
+/** The ledger is authoritative: if a worker died after its commit, only the move to the archive is missing. */
 function isDone({ id }: TicketName, entry: LedgerEntry | undefined): boolean {
   return entry?.committed.id === id;
 }
 
-/** How much of a history is told: the latest. */
+/** At most this many notes are reported, the latest ones. */
 const notesMax = 100;
-/** Of so many claims each is asked for its note. Of more a listing tells which have one: what was given back has none. */
+/**
+ * Up to this many claims, notes are read by name. With more claims, a listing shows which of them
+ * have a note: a claim that was given back has none.
+ */
 const claimsAskedMax = 20;
 
-/** In the order of the attempts; at most the last 100. */
+/** Returns the notes in the order of the attempts, at most the last 100. */
 export async function historyOf(box: Box, name: TicketName): Promise<AttemptNote[]> {
   const history: AttemptNote[] = [];
   for (const claim of (await notedClaims(box, name)).slice(-notesMax)) {
@@ -99,7 +122,7 @@ export async function historyOf(box: Box, name: TicketName): Promise<AttemptNote
   return history;
 }
 
-/** Those that may have a note, in their order. */
+/** Returns the claims that may have a note, in order. */
 async function notedClaims(box: Box, { id, claims }: TicketName): Promise<number[]> {
   if (claims <= claimsAskedMax) return Array.from({ length: claims }, (_, index) => index + 1);
   const pattern = new RegExp(`^${id}-([0-9]+)\\.json$`);

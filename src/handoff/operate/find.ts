@@ -1,50 +1,68 @@
-// Finding one ticket by its id or its key. Its name is not known, because it counts the claims; its place mostly
-// is: an id tells when it was made, the ledger when it was done.
+// Finds a ticket by its id or key. Its file name is not known, because it counts the claims. Its
+// directory usually is: the id tells when the ticket was made, the ledger when it was done.
 import { hasErrno } from "../../ports/disk-error.ts";
 import { idTimeMs, isId } from "../../format/id.ts";
-import { findRecord, isUnreadable } from "../../durable/publish/record-file.ts";
+import { isUnreadable } from "../../durable/publish/record-file.ts";
 import type { Box } from "../box/box.ts";
+import { findOwner } from "../box/key-file.ts";
 import { dayMs, minuteName } from "../box/layout.ts";
 import { findCommitted } from "../ledger/ledger.ts";
-import { ticketKind, type Manifest, priorityMax } from "../model/manifest.ts";
+import type { TicketState } from "../model/handoff.ts";
+import { priorityMax } from "../model/manifest.ts";
 import { directoriesOf, lanesOf, ticketsOf, type FoundTicket, type TicketDirectory } from "./tickets.ts";
 
 const minuteMs = 60_000;
-/** A ticket that goes back while it is looked for is missed by one round, not by three. */
+/** One round can miss a ticket that returns to the queue meanwhile; three rounds do not. */
 const roundsMax = 3;
-/** In the order in which tickets move: one that moves on meanwhile is met in a later state. */
-const everywhere = ["delayed", "incoming", "processing", "error", "archive"] as const;
+/**
+ * States in the order in which tickets pass through them: a ticket that moves during the search is
+ * found in a later one.
+ */
+export const unfinished: readonly TicketState[] = ["delayed", "incoming", "processing", "error"];
+const everywhere: readonly TicketState[] = [...unfinished, "archive"];
 
-/** What is known of a ticket beside its id. */
-type Hint = Partial<Pick<Manifest, "key" | "priority" | "group">>;
+/** Known properties of a ticket beside its id. */
+interface Hint {
+  readonly key?: string;
+  readonly priority?: number;
+  readonly group?: string | undefined;
+}
 
-/** The file of the ticket `id`; undefined when there is none. Looks first where it is likely to be. */
-export async function findTicket(box: Box, id: string, hint: Hint = {}): Promise<FoundTicket | undefined> {
+/** Returns the file of ticket `id` in one of `states`, or undefined. Searches the likely directories first. */
+export async function findTicket(
+  box: Box,
+  id: string,
+  hint: Hint = {},
+  states: readonly TicketState[] = everywhere,
+): Promise<FoundTicket | undefined> {
   if (!isId(id)) return undefined;
-  const found = await findIn(box, id, await likelyPlaces(box, id, hint));
+  const likely = (await likelyDirectories(box, id, hint)).filter(({ state }) => states.includes(state));
+  const found = await findIn(box, id, likely);
   if (found !== undefined) return found;
   for (let round = 0; round < roundsMax; round++)
-    for (const state of everywhere) {
+    for (const state of states) {
       const there = await findIn(box, id, await directoriesOf(box, state));
       if (there !== undefined) return there;
     }
   return undefined;
 }
 
-async function findIn(box: Box, id: string, places: readonly TicketDirectory[]): Promise<FoundTicket | undefined> {
-  for (const place of places) for await (const found of ticketsOf(box, place)) if (found.name.id === id) return found;
+async function findIn(box: Box, id: string, directories: readonly TicketDirectory[]): Promise<FoundTicket | undefined> {
+  for (const each of directories)
+    for await (const found of ticketsOf(box, each)) if (found.name.id === id) return found;
   return undefined;
 }
 
-/** A handful of directories, though the box may have thousands of minutes and days. */
-async function likelyPlaces(box: Box, id: string, hint: Hint): Promise<TicketDirectory[]> {
+/** Returns a handful of directories, though the box may have thousands of minutes and days. */
+async function likelyDirectories(box: Box, id: string, hint: Hint): Promise<TicketDirectory[]> {
   const { layout } = box;
   const madeMs = idTimeMs(id);
-  // Without a key of its producer, the id is the key.
+  // If the producer gave no key, the id is the key.
   const entry = await orUndefined(findCommitted(box, layout.ledger(hint.key ?? id, 0)));
   if (entry?.committed.id === id) {
     const doneMs = Date.parse(entry.committed.at);
-    // The commit comes first: it may have become another day before the ticket moved.
+    // The commit precedes the move to the archive, so the ticket may be in the directory of the
+    // following day.
     const days = [layout.archive(doneMs), layout.archive(doneMs + dayMs)];
     return days.map((directory) => ({ state: "archive", directory }));
   }
@@ -67,15 +85,15 @@ async function likelyPlaces(box: Box, id: string, hint: Hint): Promise<TicketDir
   ];
 }
 
-/** The ticket that has won `key`, or whose id it is; undefined when there is none. No directory of a state is searched for its name. */
+/** Returns the ticket that won `key`, or whose id is `key`. Returns undefined if there is none. */
 export async function findTicketByKey(box: Box, key: string): Promise<FoundTicket | undefined> {
-  const first = await orUndefined(findRecord(box.disk, ticketKind, box.layout.key(key)));
+  const first = await orUndefined(findOwner(box, box.layout.key(key)));
   if (first === undefined) return await findTicket(box, key);
   const { id, priority, group } = first.manifest;
-  return await findTicket(box, id, { key, priority, ...(group === undefined ? {} : { group }) });
+  return await findTicket(box, id, { key, priority, group });
 }
 
-/** What is damaged is told by `verify`; a look goes on without it. */
+/** Returns undefined for a damaged record: `verify` reports it, and a search continues without it. */
 export async function orUndefined<T>(reading: Promise<T | undefined>): Promise<T | undefined> {
   try {
     return await reading;

@@ -1,12 +1,11 @@
-// Pausing a box: a record that all consumers on all machines see before they take a ticket.
+// Pauses a box by a record that all consumers on all machines check before they claim a ticket.
 import { parentOf, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { replace } from "../../durable/publish/publish.ts";
-import { findRecord } from "../../durable/publish/record-file.ts";
-import { isThere } from "../../durable/store/store-record.ts";
-import { isHoldfastError } from "../../errors.ts";
+import { findRecord, isUnreadable } from "../../durable/publish/record-file.ts";
 import { objectOf, textOf } from "../../format/decoding.ts";
 import { encodeRecord, type RecordKind } from "../../format/record.ts";
 import type { Box } from "../box/box.ts";
+import { nameExists } from "../box/names.ts";
 
 export interface PauseRecord {
   readonly at: string;
@@ -14,7 +13,7 @@ export interface PauseRecord {
   readonly reason?: string;
 }
 
-const pauseKind: RecordKind<PauseRecord> = {
+export const pauseKind: RecordKind<PauseRecord> = {
   kind: "pause",
   decode: (value) => {
     const { at, host, reason } = objectOf(value);
@@ -22,7 +21,7 @@ const pauseKind: RecordKind<PauseRecord> = {
   },
 };
 
-/** How long an answer of a share is believed: the question costs a few requests. */
+/** On a share, how long a result is reused: a check costs a few requests. */
 const believedMs = 1_000;
 const reasonLengthMax = 1_024;
 
@@ -34,7 +33,7 @@ export class Pause {
     this.#box = box;
   }
 
-  /** Durable when it resolves. A second one gives another reason. */
+  /** Pauses the box, durably when it resolves. A second call replaces the reason. */
   async begin(reason: string | undefined): Promise<void> {
     if (reason !== undefined && (typeof reason !== "string" || reason.length > reasonLengthMax))
       throw new TypeError(`The reason of a pause must be a text of at most ${reasonLengthMax} characters.`);
@@ -55,24 +54,32 @@ export class Pause {
     this.#seen = undefined;
   }
 
-  /** As the file system itself knows: a client of a share may remember that there was none. */
+  /** Asks the server: the client of a share may have cached that there is no record. */
   async isPaused(): Promise<boolean> {
     const { disk, layout, ground } = this.#box;
-    if (disk.volume.kind === "local") return await disk.canOpen(layout.pauseRecord);
+    if (disk.volume.kind === "local")
+      return await disk.canOpen(layout.pauseRecord).catch((error: unknown) => {
+        // Anything under this name pauses the box, even a directory.
+        if (isUnreadable(error)) return true;
+        throw error;
+      });
     const atMs = ground.ports.clock.monotonicMs();
     if (this.#seen === undefined || atMs - this.#seen.atMs > believedMs)
-      this.#seen = { isPaused: await isThere(disk, layout.pauseRecord), atMs };
+      this.#seen = { isPaused: await nameExists(disk, layout.pauseRecord), atMs };
     return this.#seen.isPaused;
   }
 
-  /** Undefined when the box is not paused. A record that is damaged pauses as any other, and has no reason. */
+  /**
+   * Returns undefined if the box is not paused. A damaged record also pauses the box, without a
+   * reason.
+   */
   async find(): Promise<Partial<PauseRecord> | undefined> {
     const { disk, layout } = this.#box;
-    if (!(await isThere(disk, layout.pauseRecord))) return undefined;
+    if (!(await nameExists(disk, layout.pauseRecord))) return undefined;
     try {
       return await findRecord(disk, pauseKind, layout.pauseRecord);
     } catch (error) {
-      if (isHoldfastError(error, "CORRUPT", "NEWER_FORMAT")) return {};
+      if (isUnreadable(error)) return {};
       throw error;
     }
   }

@@ -1,4 +1,4 @@
-// The producer's receipt: a wait until a ticket is done or has failed for good.
+// The producer's receipt: waits until a ticket is done or has failed permanently.
 import type { Cancel } from "../../common.ts";
 import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
 import { Deadline } from "../../durable/wait/deadline.ts";
@@ -11,8 +11,9 @@ import { findTicket } from "./find.ts";
 import type { FoundTicket } from "./tickets.ts";
 
 /**
- * Wakes by a hint that the directory of the ticket has changed, and looks again now and then in any case. NO_SUCH_TICKET
- * when there is none, or none any more. `closed` ends the wait.
+ * Waits for a ticket. Checks when a change in the ticket's directory is reported, and now and then
+ * in any case. Throws NO_SUCH_TICKET if the ticket does not exist or is gone. `closed` ends the
+ * wait.
  */
 export async function waitForReceipt(
   box: Box,
@@ -20,9 +21,9 @@ export async function waitForReceipt(
   { signal, closed }: Cancel & { readonly closed: AbortSignal },
 ): Promise<TicketInfo> {
   const { ports } = box.ground;
-  // It has no limit in time, so it is never timed out.
+  // The wait has no time limit.
   const deadline = new Deadline(ports.clock, { signal, closed, timedOut: () => undefined });
-  const waiter = new ChangeWaiter(ports);
+  const waiter = new ChangeWaiter(box.ground);
   let found: FoundTicket | undefined;
   try {
     for (;;) {
@@ -30,7 +31,8 @@ export async function waitForReceipt(
       found = (found && (await isStillAt(box, found)) ? found : undefined) ?? (await findTicket(box, id));
       if (found === undefined) throw noSuchTicket(box, id);
       const info = await describeTicket(box, found);
-      // Elsewhere a consumer meets a damaged one, and moves it to the dead letters.
+      // A damaged ticket in any other state is not reported here: a consumer will move it to the
+      // dead letters.
       if (info?.damaged !== undefined && info.state === "archive") throw damaged(found);
       if (info?.state === "archive" || info?.state === "error") return info;
       const { path } = found;
@@ -46,11 +48,11 @@ async function isStillAt(box: Box, { path }: FoundTicket): Promise<boolean> {
 }
 
 export function noSuchTicket(box: Box, id: string): Error {
-  const message = `There is no ticket ${id} in ${box.layout.directory}. Was it published in another box, or removed by the retention?`;
+  const message = `There is no ticket ${id} in ${box.layout.directory}. Was it published in another box, or removed because its retention ended?`;
   return holdfastError("NO_SUCH_TICKET", message, { id });
 }
 
 function damaged({ path }: FoundTicket): Error {
-  const message = `${path} is damaged, and what became of this ticket cannot be told. Run verify.`;
+  const message = `${path} is damaged, so the result of this ticket is unknown. Run verify.`;
   return holdfastError("CORRUPT", message, { path });
 }

@@ -1,4 +1,4 @@
-// Replay: dead letters and archived tickets come back to where consumers look.
+// Replay: returns dead letters and archived tickets to the queue.
 import { checkOptions } from "../../format/known-options.ts";
 import { enter } from "../publish/enter.ts";
 import { holdfastError } from "../../errors.ts";
@@ -9,7 +9,10 @@ import { readTicket } from "./describe.ts";
 import { findTicket } from "./find.ts";
 import { ticketsIn, type FoundTicket } from "./tickets.ts";
 
-/** How many came back. Against retention one of the two wins: each moves the ticket by one rename. */
+/**
+ * Returns how many tickets returned to the queue. A collection and a replay each move a ticket by
+ * one rename, so only one of them gets it.
+ */
 export async function replay(box: Box, options: ReplayOptions): Promise<number> {
   checkOptions("replay", options, { from: true, id: true, resetAttempts: true });
   const { from, id } = options;
@@ -29,7 +32,10 @@ async function replayAll(box: Box, options: ReplayOptions): Promise<number> {
   return replayed;
 }
 
-/** False for a ticket that is gone, or so damaged that it would come back at once. */
+/**
+ * Returns false for a ticket that is gone, or so damaged that its next claim would make it a dead
+ * letter again.
+ */
 async function replayOne(
   box: Box,
   found: FoundTicket,
@@ -43,10 +49,10 @@ async function replayOne(
     ...name,
     isDuplicate: false,
     forgiven: resetAttempts ? name.claims : name.forgiven,
-    // What the archive has was committed: a new delivery needs an entry of its own in the ledger.
+    // An archived ticket has a ledger entry. Its next delivery needs another one.
     replays: from === "archive" ? name.replays + 1 : name.replays,
   };
-  return await enter(box, path, back, group === undefined ? { priority } : { priority, group });
+  return await enter(box, path, back, { priority, group });
 }
 
 function damaged({ name, path }: FoundTicket, why: string): Error {

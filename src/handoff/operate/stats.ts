@@ -1,4 +1,4 @@
-// A few numbers about a box, counted by listing its directories.
+// Counts the tickets of a box by listing its directories.
 import type { Box } from "../box/box.ts";
 import { findMinuteMs } from "../box/layout.ts";
 import { findRecord } from "../../durable/publish/record-file.ts";
@@ -9,7 +9,7 @@ import { orUndefined } from "./find.ts";
 import type { Pause } from "./pause.ts";
 import { directoriesOf, ticketsOf, type FoundTicket } from "./tickets.ts";
 
-/** Tickets that move meanwhile may be counted twice, or not at all. */
+/** A ticket that moves meanwhile may be counted twice, or not at all. */
 export async function statsOf(box: Box, pause: Pause): Promise<HandoffStats> {
   const counts: Record<TicketState, number> = { incoming: 0, delayed: 0, processing: 0, archive: 0, error: 0 };
   const oldest = new Oldest();
@@ -30,7 +30,7 @@ export async function statsOf(box: Box, pause: Pause): Promise<HandoffStats> {
   };
 }
 
-/** Processes that have a directory for what they claim, and are not dead. */
+/** Counts the live processes that have a directory for claims. */
 async function countHolders(box: Box): Promise<number> {
   let count = 0;
   for (const { holder } of await directoriesOf(box, "processing"))
@@ -38,28 +38,28 @@ async function countHolders(box: Box): Promise<number> {
   return count;
 }
 
-/** Of the tickets that can be claimed, the first of each directory: one of them is the oldest. */
+/** Keeps the first claimable ticket of each directory. The oldest of these is the oldest of all. */
 class Oldest {
   readonly #firsts = new Map<string, FoundTicket>();
 
   add(ticket: FoundTicket): void {
     const directory = parentOf(ticket.path);
     const first = this.#firsts.get(directory);
-    // Ids sort by the time of their making, and so do places in a lane.
+    // Ids and lane positions both sort by time.
     if (first === undefined || keyOf(ticket) < keyOf(first)) this.#firsts.set(directory, ticket);
   }
 
-  /** Undefined when there is none. */
+  /** Returns undefined if there is no ticket. */
   async ageMs(box: Box): Promise<number | undefined> {
     let sinceMs = Infinity;
     for (const [directory, { path }] of this.#byMinute()) {
       const minuteMs = findMinuteMs(directory.slice(directory.lastIndexOf("/") + 1)) ?? 0;
-      // The minutes that follow are younger still.
+      // The tickets of later minutes are younger.
       if (minuteMs > sinceMs) continue;
       const ticket = await orUndefined(findRecord(box.disk, ticketKind, path));
       if (ticket === undefined) continue;
       const { createdAt, notBefore } = ticket.manifest;
-      // A ticket that came back entered its minute later than it was made.
+      // A returned ticket is in the minute of its return, not in that of its creation.
       sinceMs = Math.min(sinceMs, Math.max(createdAt.getTime(), notBefore?.getTime() ?? 0, minuteMs));
     }
     return sinceMs === Infinity ? undefined : Math.max(0, (await box.nowMs()) - sinceMs);

@@ -1,17 +1,18 @@
-// Where tickets are: the directories of each state, in the order in which tickets will be worked, or were done.
+// Lists tickets: the directories of each state, in the order in which tickets will be processed, or
+// were finished.
 import { isId } from "../../format/id.ts";
 import type { Box } from "../box/box.ts";
 import { laneCount, laneOf } from "../box/layout.ts";
-import type { TicketState } from "../model/handoff.ts";
+import type { ListOptions, TicketState } from "../model/handoff.ts";
 import { priorityMax } from "../model/manifest.ts";
 import { findTicketName, type TicketName } from "../model/ticket-name.ts";
 
-/** A ticket's file, and what its place says. */
+/** A ticket's file, and what its path tells about it. */
 export interface FoundTicket {
   readonly name: TicketName;
   readonly path: string;
   readonly state: TicketState;
-  /** Of a claimed one. */
+  /** The holder of a claimed ticket. */
   readonly holder?: string;
 }
 
@@ -22,15 +23,25 @@ export interface TicketDirectory {
 }
 
 /**
- * The files of all tickets in a state. A ticket may be on its way to another state meanwhile. Of `group` only the
- * directories in which its tickets can be.
+ * Yields the files of all tickets in a state; a ticket may move to another state meanwhile. With
+ * `group`, lists only the directories that can have its tickets.
  */
-export async function* ticketsIn(box: Box, state: TicketState, group?: string): AsyncGenerator<FoundTicket> {
-  for (const directory of await directoriesOf(box, state, group)) yield* ticketsOf(box, directory);
+export async function* ticketsIn(
+  box: Box,
+  state: TicketState,
+  { group, backwards }: Pick<ListOptions, "group" | "backwards"> = {},
+): AsyncGenerator<FoundTicket> {
+  const directories = await directoriesOf(box, state, group);
+  for (const directory of backwards ? directories.reverse() : directories) yield* ticketsOf(box, directory, backwards);
 }
 
-export async function* ticketsOf(box: Box, { state, directory, holder }: TicketDirectory): AsyncGenerator<FoundTicket> {
-  for (const text of (await box.names(directory)).sort()) {
+export async function* ticketsOf(
+  box: Box,
+  { state, directory, holder }: TicketDirectory,
+  backwards = false,
+): AsyncGenerator<FoundTicket> {
+  const names = (await box.names(directory)).sort();
+  for (const text of backwards ? names.reverse() : names) {
     const name = findTicketName(text);
     if (name === undefined) continue;
     yield { name, path: `${directory}/${text}`, state, ...(holder === undefined ? {} : { holder }) };
@@ -63,7 +74,7 @@ export async function directoriesOf(box: Box, state: TicketState, group?: string
   }
 }
 
-/** The lanes that were ever used. */
+/** Returns the lanes that were ever used. */
 export async function lanesOf(box: Box): Promise<TicketDirectory[]> {
   const { layout } = box;
   const used = new Set((await box.names(layout.lanes)).map((name) => `${layout.lanes}/${name}`));

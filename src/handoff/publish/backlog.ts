@@ -1,45 +1,76 @@
-// The limits of a box: how many tickets, and how many bytes of payload, may wait or be worked on before a publish is
-// refused. A brake, not a promise: processes that publish at the same moment may pass it together by what each of
-// them has begun.
+// The limits of a box: how many tickets, and how many bytes of payload, may be waiting or claimed
+// before a publish is refused. A process counts its own tickets exactly. It knows those of others
+// from a count of all names. The longer such a count takes, the longer it is reused, so counting
+// takes a small part of the time, however many tickets wait. Processes that publish at the same
+// moment may therefore exceed a limit together.
 import { holdfastError } from "../../errors.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
-import { findRecord, isUnreadable } from "../../durable/publish/record-file.ts";
-import type { Box } from "../box/box.ts";
-import { ticketKind } from "../model/manifest.ts";
-import { ticketsIn, type FoundTicket } from "../operate/tickets.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Published } from "../model/publication.ts";
 
 export interface BacklogLimits {
   tickets?: number | undefined;
   bytes?: number | undefined;
 }
 
-/** A count that is older says too little about what other processes have published since. */
+/** How long a count is used. Afterwards, other processes may have published many tickets. */
 const countedForMs = 1_000;
-/** From this part of a limit on every publish counts anew. */
+/** From this fraction of a limit on, a publish counts again, unless the last count was expensive. */
 const nearPart = 0.8;
+/**
+ * A count that took longer than `dearMs` is expensive: it is used for `dearFactor` times as long as
+ * it took, even near a limit.
+ */
+const dearMs = 20;
+const dearFactor = 20;
+
+/** The box, as far as its limits need it. */
+export interface CountedBox {
+  readonly clock: Clock;
+  /** For messages. */
+  readonly path: string;
+  /** Counts what waits or is claimed. `ids` are tickets of this process: `met` are those of them that were counted. */
+  count(ids: ReadonlySet<string>, options: { readonly withBytes: boolean }): Promise<Counted>;
+}
+
+export interface Counted extends Room {
+  readonly met: ReadonlySet<string>;
+}
 
 interface Room {
   readonly tickets: number;
   readonly bytes: number;
 }
 
-/** A ticket of this process: being published, or published since the last count began. */
-interface OwnTicket {
-  id?: string;
+/** A ticket that this process is publishing. */
+interface OwnTicket extends Room {
+  readonly tickets: 1;
   bytes: number;
-  isPublished: boolean;
+  id?: string;
 }
 
-export class Backlog {
-  readonly #box: Box;
-  readonly #limits: BacklogLimits;
-  /** By ticket: its payload, as the last count has found it. */
-  #counted: ReadonlyMap<string, number> = new Map();
-  #countedAtMs = -Infinity;
-  readonly #own = new Set<OwnTicket>();
+/** The result of a count. */
+interface Count extends Counted {
+  /** When the count began. */
+  readonly atMs: number;
+  readonly tookMs: number;
+}
 
-  /** RangeError. */
-  constructor(box: Box, { tickets, bytes }: BacklogLimits = {}) {
+const nothing: Room = { tickets: 0, bytes: 0 };
+
+export class Backlog {
+  readonly #box: CountedBox;
+  readonly #limits: BacklogLimits;
+  #count: Count = { ...nothing, atMs: -Infinity, tookMs: 0, met: new Set() };
+  #counting: Promise<void> | undefined;
+  readonly #publishing = new Set<OwnTicket>();
+  /** What this process published since the last count began, or the one in progress. */
+  #published: Room = nothing;
+  #publishedWhileCounting: OwnTicket[] = [];
+  /** Ids of the tickets that this process was publishing when the last count began, or has begun since. */
+  #recentIds = new Set<string>();
+
+  /** Throws a RangeError. */
+  constructor(box: CountedBox, { tickets, bytes }: BacklogLimits = {}) {
     for (const [name, limit] of Object.entries({ tickets, bytes }))
       if (limit !== undefined && !(Number.isSafeInteger(limit) && limit >= 1))
         throw new RangeError(`limits.${name} must be a whole number from 1, not ${limit}.`);
@@ -51,51 +82,73 @@ export class Backlog {
     return this.#limits.tickets !== undefined || this.#limits.bytes !== undefined;
   }
 
-  /** RESOURCE_BUSY when the box is full now. Publishes nothing, and reserves nothing. */
+  /** Throws RESOURCE_BUSY if the box is full now. Publishes nothing, and reserves nothing. */
   async mustHaveRoom(): Promise<void> {
-    if (this.isLimited) await this.#admit({ tickets: 1, bytes: 0 });
+    if (!this.isLimited) return;
+    await this.#refresh({ tickets: 1, bytes: 0 });
+    this.#mustFit({ tickets: 1, bytes: 0 });
   }
 
   /**
-   * Runs `publish`, which calls `admit` when it knows the size. RESOURCE_BUSY when the box is full, TOO_LARGE for a
-   * payload that would not fit into an empty box.
+   * Runs `publish`, which calls `admit` once it knows the size. Throws RESOURCE_BUSY if the box is
+   * full, TOO_LARGE for a payload that would not fit into an empty box.
    */
-  async during<T>(publish: (admit: (bytes: number, id: string) => Promise<void>) => Promise<T>): Promise<T> {
+  async during(
+    publish: (admit: (bytes: number, id: string) => Promise<void>) => Promise<Published>,
+  ): Promise<Published> {
     if (!this.isLimited) return await publish(async () => undefined);
-    await this.#admit({ tickets: 1, bytes: 0 });
-    const own: OwnTicket = { bytes: 0, isPublished: false };
-    this.#own.add(own);
+    const own: OwnTicket = { tickets: 1, bytes: 0 };
+    await this.#refresh(own);
+    // Checked and reserved in one step: concurrent publishes of this process must not use the same
+    // free room.
+    this.#mustFit(own);
+    this.#publishing.add(own);
     try {
       const published = await publish(async (bytes, id) => {
-        await this.#admit({ tickets: 0, bytes });
-        Object.assign(own, { bytes, id });
+        own.id = id;
+        this.#recentIds.add(id);
+        this.#mustFitIntoEmptyBox(bytes);
+        await this.#refresh({ tickets: 0, bytes });
+        this.#mustFit({ tickets: 0, bytes });
+        own.bytes = bytes;
       });
-      own.isPublished = true;
+      if (!published.duplicate) this.#addPublished(own);
       return published;
-    } catch (error) {
-      this.#own.delete(own);
-      throw error;
+    } finally {
+      this.#publishing.delete(own);
     }
   }
 
-  async #admit(wanted: Room): Promise<void> {
-    const { bytes: bytesMax } = this.#limits;
-    if (bytesMax !== undefined && wanted.bytes > bytesMax) {
-      const message = `A payload of ${wanted.bytes} bytes does not fit into a box with limits.bytes ${bytesMax}.`;
-      throw holdfastError("TOO_LARGE", message, { limit: bytesMax, actual: wanted.bytes });
-    }
-    if (this.#isFresh() && this.#findFull(wanted, nearPart) === undefined) return;
-    // Nothing is refused by an old count.
-    await this.#count();
+  #addPublished(own: OwnTicket): void {
+    if (this.#counting !== undefined) this.#publishedWhileCounting.push(own);
+    if (own.id === undefined || !this.#count.met.has(own.id)) this.#published = sumOf([this.#published, own]);
+  }
+
+  #mustFitIntoEmptyBox(bytes: number): void {
+    const { bytes: bytesMax = Infinity } = this.#limits;
+    if (bytes <= bytesMax) return;
+    const message = `A payload of ${bytes} bytes does not fit into a box with limits.bytes ${bytesMax}.`;
+    throw holdfastError("TOO_LARGE", message, { limit: bytesMax, actual: bytes });
+  }
+
+  #mustFit(wanted: Room): void {
     const full = this.#findFull(wanted, 1);
     if (full !== undefined) throw this.#busy(full);
   }
 
-  #isFresh(): boolean {
-    return this.#box.ground.ports.clock.monotonicMs() - this.#countedAtMs < countedForMs;
+  /** Counts again if the last count is too old to rely on. */
+  async #refresh(wanted: Room): Promise<void> {
+    const { atMs, tookMs } = this.#count;
+    const ageMs = this.#box.clock.monotonicMs() - atMs;
+    const isDear = tookMs > dearMs;
+    const isFresh = ageMs < (isDear ? Math.max(countedForMs, tookMs * dearFactor) : countedForMs);
+    if (isFresh && (isDear || this.#findFull(wanted, nearPart) === undefined)) return;
+    // One count for all concurrent callers.
+    this.#counting ??= this.#countAll().finally(() => (this.#counting = undefined));
+    await this.#counting;
   }
 
-  /** Which limit would be passed; `part` of it counts. */
+  /** Returns the limit that would be exceeded if each limit were `part` of its size. */
   #findFull(wanted: Room, part: number): keyof Room | undefined {
     const used = this.#used();
     return (["tickets", "bytes"] as const).find(
@@ -104,40 +157,34 @@ export class Backlog {
   }
 
   #used(): Room {
-    const unseen = [...this.#own].filter(({ id }) => id === undefined || !this.#counted.has(id));
-    const sizes = [...this.#counted.values(), ...unseen.map((own) => own.bytes)];
-    return { tickets: sizes.length, bytes: sizes.reduce((sum, size) => sum + size, 0) };
+    const { met } = this.#count;
+    const unseen = [...this.#publishing].filter(({ id }) => id === undefined || !met.has(id));
+    return sumOf([this.#count, this.#published, ...unseen]);
   }
 
-  async #count(): Promise<void> {
-    const atMs = this.#box.ground.ports.clock.monotonicMs();
-    // The count meets them, or they have moved on.
-    for (const own of this.#own) if (own.isPublished) this.#own.delete(own);
-    const counted = new Map<string, number>();
-    for (const state of ["delayed", "incoming", "processing"] as const)
-      for await (const found of ticketsIn(this.#box, state)) {
-        const { id } = found.name;
-        counted.set(id, this.#counted.get(id) ?? (await this.#sizeOf(found)));
-      }
-    this.#counted = counted;
-    this.#countedAtMs = atMs;
-  }
-
-  async #sizeOf({ path }: FoundTicket): Promise<number> {
-    if (this.#limits.bytes === undefined) return 0;
-    try {
-      const ticket = await findRecord(this.#box.disk, ticketKind, path);
-      return ticket?.manifest.files.reduce((sum, { size }) => sum + size, 0) ?? 0;
-    } catch (error) {
-      // Damaged, or on its way: it counts as a ticket without a payload.
-      if (isUnreadable(error) || hasErrno(error, "ESTALE")) return 0;
-      throw error;
-    }
+  async #countAll(): Promise<void> {
+    const { clock } = this.#box;
+    const atMs = clock.monotonicMs();
+    this.#publishedWhileCounting = [];
+    this.#recentIds = new Set([...this.#publishing].flatMap(({ id }) => id ?? []));
+    const counted = await this.#box.count(this.#recentIds, { withBytes: this.#limits.bytes !== undefined });
+    this.#count = { ...counted, atMs, tookMs: clock.monotonicMs() - atMs };
+    const { met } = counted;
+    this.#published = sumOf(this.#publishedWhileCounting.filter(({ id }) => id === undefined || !met.has(id)));
   }
 
   #busy(what: keyof Room): Error {
-    const path = this.#box.layout.directory;
-    const message = `${path} is full: ${this.#used()[what]} of at most ${this.#limits[what]} ${what} wait or are worked on (limits.${what}). Nothing was published. Publish it again when consumers have caught up.`;
+    const { path } = this.#box;
+    const message = `${path} is full: ${this.#used()[what]} of at most ${this.#limits[what]} ${what} are waiting or claimed (limits.${what}). Nothing was published. Publish it again when consumers have caught up.`;
     return holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
   }
+}
+
+function sumOf(rooms: readonly Room[]): Room {
+  let [tickets, bytes] = [0, 0];
+  for (const room of rooms) {
+    tickets += room.tickets;
+    bytes += room.bytes;
+  }
+  return { tickets, bytes };
 }

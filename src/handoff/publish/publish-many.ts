@@ -1,13 +1,14 @@
-// Publishing many tickets: a window of them is on its way at the same time, so that they share directory syncs.
-import type { Published } from "./publisher.ts";
+// Publishes many tickets, several at the same time, so that they share directory syncs.
+import type { Published } from "../model/publication.ts";
 
-/** How many are on their way at most. */
+/** Maximum number of tickets in progress. */
 const windowSize = 64;
 
 /**
- * Publishes items in a window and gives their answers in the order of the items. A ticket that fails fails alone:
- * the call of `next` whose turn it is rejects, and later calls go on with the tickets behind it. A `for await` ends
- * at that rejection; what was begun behind it is settled by then. When the iteration ends, nothing is on its way.
+ * Publishes items in a window and yields their results in the order of the items. A ticket that
+ * fails rejects only its own `next`, and later calls continue with the tickets after it. A `for
+ * await` ends at that rejection; tickets already started have settled by then. When the iteration
+ * ends, no publish is in progress.
  */
 export class PublishedMany<Item> implements AsyncIterableIterator<Published> {
   readonly #publish: (item: Item) => Promise<Published>;
@@ -15,7 +16,7 @@ export class PublishedMany<Item> implements AsyncIterableIterator<Published> {
   readonly #signal: AbortSignal | undefined;
   readonly #begun: Promise<Published>[] = [];
   #isOver = false;
-  /** Calls of `next` wait for each other: answers keep their order. */
+  /** Calls of `next` wait for each other, so that results keep their order. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -38,7 +39,7 @@ export class PublishedMany<Item> implements AsyncIterableIterator<Published> {
     return await result;
   }
 
-  /** Begins nothing more, and waits for what was begun. */
+  /** Starts no more tickets, and waits for those already started. */
   async return(): Promise<IteratorResult<Published, undefined>> {
     await this.#turn;
     await this.#end();
@@ -53,7 +54,7 @@ export class PublishedMany<Item> implements AsyncIterableIterator<Published> {
     try {
       return { done: false, value: await first };
     } catch (error) {
-      // A caller that stops here leaves nothing behind that is still on its way.
+      // A caller that stops here leaves nothing in progress.
       await Promise.allSettled(this.#begun);
       throw error;
     }
@@ -71,7 +72,8 @@ export class PublishedMany<Item> implements AsyncIterableIterator<Published> {
         }
         publishing = this.#publish(value);
       } catch (error) {
-        // The source failed, or the caller gives up: told behind the answers of what was begun.
+        // Set if the source failed or the caller gave up; reported after the results of tickets
+        // already started.
         await this.#end();
         publishing = Promise.reject(error);
       }
@@ -83,7 +85,8 @@ export class PublishedMany<Item> implements AsyncIterableIterator<Published> {
   async #end(): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;
-    // The caller is told of its own failure, not of one of a source that is no longer wanted.
+    // An error of the source on `return` is ignored: the caller gets the failure that ended the
+    // iteration.
     await Promise.resolve(this.#source.return?.()).catch(() => undefined);
   }
 }

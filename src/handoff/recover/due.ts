@@ -1,16 +1,23 @@
-// What is due: delayed tickets come to where consumers look, parked claims go back.
+// Tickets that are due: delayed tickets enter the queue, and parked claims return to it.
+import { isUnreadable } from "../../durable/publish/record-file.ts";
 import type { Box } from "../box/box.ts";
 import { findMinuteMs } from "../box/layout.ts";
 import { priorityDefault, type Ticket } from "../model/manifest.ts";
 import { findTicketName, unparkedOf, type TicketName } from "../model/ticket-name.ts";
-import { enter } from "../publish/enter.ts";
+import { enter, type Destination } from "../publish/enter.ts";
 import { findWhole } from "../publish/staged.ts";
 import { noteLost } from "./lost-note.ts";
 
-/** A directory that is still used by a clock that is behind is not removed. */
+/**
+ * The directory of a minute is kept this long after it: a machine whose clock is behind may still
+ * use it.
+ */
 const keepMs = 120_000;
 
-/** Any number of processes may do it at once: of each ticket one moves it. Returns when the next one is due, as far as it is known. */
+/**
+ * Moves the tickets that are due. Any number of processes may run it at once: each ticket is moved
+ * by one of them. Returns when the next ticket is due, as far as this process knows.
+ */
 export async function enterDue(box: Box): Promise<number> {
   const nowMs = await box.nowMs();
   let nextMs = Infinity;
@@ -40,7 +47,12 @@ async function enterDueIn(
     const name = findTicketName(text);
     if (name?.rank === undefined) continue;
     if (name.rank > nowMs) nextMs = Math.min(nextMs, name.rank);
-    else await take(box, `${directory}/${text}`, name);
+    else
+      await take(box, `${directory}/${text}`, name).catch((error: unknown) => {
+        // The lane of this ticket cannot be read, which `verify` reports. The ticket stays; the
+        // others are moved.
+        if (!isUnreadable(error)) throw error;
+      });
   }
   return nextMs;
 }
@@ -50,8 +62,8 @@ async function enterDelayed(box: Box, path: string, name: TicketName): Promise<v
 }
 
 /**
- * The note comes after the move, and only of the process that has made it: until then another one may go on with the
- * claim, and what that one says of it must not find this word in its place.
+ * The process that moved the ticket writes the note after the move. Before the move, another
+ * process may still resume the claim and write its own note, which this one must not displace.
  */
 async function returnParked(box: Box, path: string, name: TicketName): Promise<void> {
   const ticket = await findWhole(box, path);
@@ -65,9 +77,8 @@ async function returnParked(box: Box, path: string, name: TicketName): Promise<v
   });
 }
 
-/** A damaged ticket goes where every other one goes: the process that claims it sees what is wrong. */
-function destinationOf(ticket: Ticket | undefined): { readonly priority: number; readonly group?: string } {
-  if (ticket === undefined) return { priority: priorityDefault };
-  const { priority, group } = ticket.manifest;
-  return group === undefined ? { priority } : { priority, group };
+/** A damaged ticket enters the queue like any other: the process that claims it reports the damage. */
+function destinationOf(ticket: Ticket | undefined): Destination {
+  const { priority = priorityDefault, group } = ticket?.manifest ?? {};
+  return { priority, group };
 }

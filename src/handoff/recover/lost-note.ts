@@ -1,4 +1,4 @@
-// The note of a claim that ended without a word, for people that look at the history of a ticket.
+// The note about a claim that was never settled, for people who read the history of a ticket.
 import type { Box } from "../box/box.ts";
 import { writeNote } from "../consume/settle.ts";
 import { findCommitted } from "../ledger/ledger.ts";
@@ -7,12 +7,12 @@ import type { TicketName } from "../model/ticket-name.ts";
 
 export interface LostClaim {
   readonly name: TicketName;
-  /** Which process had it, for people. */
+  /** Names the process that held the claim, for people. */
   readonly holder: string;
   readonly reason: string;
 }
 
-/** A word that the worker had written stays; one that has committed was not lost. Never fails. */
+/** Writes the note, unless the worker wrote one or the claim was committed. Never fails. */
 export async function noteLost(box: Box, { manifest }: Ticket, { name, holder, reason }: LostClaim): Promise<void> {
   try {
     const path = box.layout.ledger(manifest.key, name.replays);
@@ -20,6 +20,6 @@ export async function noteLost(box: Box, { manifest }: Ticket, { name, holder, r
     const session = await box.ground.session();
     await writeNote(box, { session, name, holder }, "lost", reason);
   } catch {
-    // The ticket goes back in any case: that it is worked is worth more than what its history says.
+    // An error is ignored: returning the ticket to the queue matters more than its history.
   }
 }

@@ -1,8 +1,9 @@
-// Giving back what dead processes had in hand.
+// Recovery: returns the tickets of dead processes.
 //
-// For each of them, in this order: its session is settled, so that nothing can be staged or linked from its temp
-// directory; its entries in the box's `staging` are taken away one by one; then its tickets go back. So a worker
-// that only slept cannot commit once its ticket is back: what it would commit is gone.
+// For each dead process, in this order: its session is settled, so nothing can be staged or linked
+// from its temp directory; its entries in the box's `staging` are removed one by one; then its
+// tickets return. A worker that only slept therefore cannot commit once its ticket is back: the
+// files it would commit are gone.
 import { hasErrno } from "../../ports/disk-error.ts";
 import { isId, randomName } from "../../format/id.ts";
 import { removeTree } from "../../durable/publish/directory.ts";
@@ -16,10 +17,13 @@ import { enter } from "../publish/enter.ts";
 import { findWhole, settleTicket } from "../publish/staged.ts";
 import { noteLost } from "./lost-note.ts";
 
-/** A directory into which something comes each time it was emptied is left to the next round. */
+/** How often a directory is emptied in one run. If entries still arrive, the next run continues. */
 const roundsMax = 5;
 
-/** Gives back what the dead have left; returns how many tickets went back. Any number of processes may do it at once. */
+/**
+ * Recovers all dead holders. Returns how many tickets returned to the queue. Any number of
+ * processes may run it at once.
+ */
 export async function reap(box: Box): Promise<number> {
   const { processings, stagings } = box.layout;
   const own = (await box.ground.session()).holder.id;
@@ -27,15 +31,20 @@ export async function reap(box: Box): Promise<number> {
   let returned = 0;
   for (const holder of holders) {
     if (!isId(holder) || holder === own || !(await box.ground.settle(holder))) continue;
-    returned += await recover(box, holder);
+    // A ticket that cannot be read or moved stays with its holder, which `verify` reports. The
+    // other holders are recovered.
+    returned += await recover(box, holder).catch((error: unknown) => {
+      if (isUnreadable(error)) return 0;
+      throw error;
+    });
   }
   await emptyTrash(box);
   return returned;
 }
 
 /**
- * What this process itself has claimed and has not in hand: a step that failed on a full disk, or whose answer
- * was lost. It goes back, and the attempt counts.
+ * Returns tickets that this process claimed but no longer works on, because a step failed on a full
+ * disk or its reply was lost. The attempt counts.
  */
 export async function returnOwn(box: Box): Promise<number> {
   const holder = (await box.ground.session()).holder.id;
@@ -44,21 +53,21 @@ export async function returnOwn(box: Box): Promise<number> {
   for (const text of await box.names(directory)) {
     const name = findTicketName(text);
     const path = `${directory}/${text}`;
-    if (name !== undefined && !box.inHand.has(path) && (await returnTicket(box, path, name, holder))) returned++;
+    if (name !== undefined && !box.inProgress.has(path) && (await returnTicket(box, path, name, holder))) returned++;
   }
   return returned;
 }
 
-/** What a holder left that is settled, or has ended. */
+/** Recovers one holder, whose session is settled or has ended. */
 export async function recover(box: Box, holder: string): Promise<number> {
   await emptyStaging(box, holder);
   return await returnTickets(box, holder);
 }
 
-/** What this process has in hand goes back, unless another opening of the box in the same session goes on with it. */
+/** Returns this process's claimed tickets, unless the same session has the box open a second time. */
 export async function leaveBox(box: Box): Promise<void> {
   await box.leave(async () => {
-    // A process that could only look has nothing in hand.
+    // A process that opened for reading has claimed nothing.
     const session = await box.ground.session().catch(() => undefined);
     if (session !== undefined) await recover(box, session.holder.id);
   });
@@ -71,7 +80,7 @@ async function emptyStaging(box: Box, holder: string): Promise<void> {
     const name = findTicketName(text);
     if (name === undefined) return await trash(box, path);
     await settleTicket(box, path, name).catch((error: unknown) => {
-      // Left where it is, and with it the directory: the next round tries again.
+      // The ticket and its directory stay. The next run tries again.
       if (!isUnreadable(error) && !hasErrno(error, "ESTALE")) throw error;
     });
   });
@@ -88,20 +97,21 @@ async function returnTickets(box: Box, holder: string): Promise<number> {
   return returned;
 }
 
-/** With the same count of claims: the next claim is one more. */
+/** The name keeps the number of claims, so the next claim counts on. */
 async function returnTicket(box: Box, path: string, name: TicketName, holder: string): Promise<boolean> {
   const ticket = await findWhole(box, path);
   if (ticket !== undefined) {
-    // Before the ticket goes back, so that no later attempt stands there alone.
+    // The note precedes the move, so that the history never shows a later attempt without this one.
     await noteLost(box, ticket, { name, holder, reason: "Its worker died, or was silent for its lease." });
     const { priority, group } = ticket.manifest;
-    return await enter(box, path, name, group === undefined ? { priority } : { priority, group });
+    return await enter(box, path, name, { priority, group });
   }
-  // Gone since, or damaged: the next claim moves it to the dead letters, with the reason.
+  // The ticket is gone or damaged. The next claim of a damaged ticket moves it to the dead letters,
+  // with the reason.
   return await enter(box, path, unrankedOf(name), { priority: priorityMax });
 }
 
-/** `rmdir` alone tells that nothing is left: a listing may be old, and something may still arrive. */
+/** Only `rmdir` proves that nothing is left: a listing may be stale, and entries may still arrive. */
 async function emptyDirectory(box: Box, directory: string, take: (name: string) => Promise<void>): Promise<void> {
   for (let round = 0; round < roundsMax; round++) {
     for (const name of await box.names(directory)) await take(name);
@@ -109,13 +119,17 @@ async function emptyDirectory(box: Box, directory: string, take: (name: string) 
       await box.disk.rmdir(directory);
       return;
     } catch (error) {
-      if (hasErrno(error, "ENOENT")) return;
+      // Another program made a file of this name.
+      if (hasErrno(error, "ENOENT", "ENOTDIR")) return;
       if (!hasErrno(error, "ENOTEMPTY", "EEXIST", "ESTALE")) throw error;
     }
   }
 }
 
-/** Results that were not committed. The entry itself is moved away first, so that its worker cannot commit it any more. */
+/**
+ * Removes outputs that were not committed. First renames their directory, so that the worker can no
+ * longer commit it.
+ */
 async function trash(box: Box, path: string): Promise<void> {
   const target = `${await box.ensure(box.layout.trash)}/${randomName(box.ground.ports.random.bytes(16))}`;
   if (await moveOnce(box.disk, path, target)) await removeTree(box.disk, target);

@@ -1,10 +1,10 @@
 // Consumers: how many tickets they take, in which order, and how each one ends.
 import { describe, expect, it } from "vitest";
-import type { Delivery } from "../../../src/handoff/consume/delivery.ts";
+import type { Delivery } from "../../../src/handoff/model/delivery.ts";
 import { findProgress } from "../../../src/handoff/consume/progress.ts";
 import type { DeadLetter } from "../../../src/handoff/model/handoff.ts";
 import { findTicketName } from "../../../src/handoff/model/ticket-name.ts";
-import type { ConsumeOptions } from "../../../src/handoff/consume/consumer.ts";
+import type { ConsumeOptions } from "../../../src/handoff/model/consume-options.ts";
 import { failureOf } from "../../sites/event-logs.ts";
 import { makeRealSite } from "../../sites/sites.ts";
 import { until } from "../../waiting.ts";
@@ -13,7 +13,7 @@ import { boxSites, boxSiteOn, openBoxOn, openOn, statesOf } from "./boxes.ts";
 const soon: ConsumeOptions = { backoffMs: { min: 1, max: 1 } };
 
 describe.each(boxSites)("on %s", (_site, make) => {
-  it("a delivery that is disposed of unsettled goes back, and the attempt does not count", async () => {
+  it("a delivery that is disposed of unsettled returns to the queue, and the attempt does not count", async () => {
     const { site, directory, open } = await make();
     const handoff = await open();
     const { id } = await handoff.publish({ "a.txt": "one" });
@@ -28,7 +28,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     expect(Object.keys(await statesOf((await site.openPorts()).disk, directory))).toEqual(["archive"]);
   });
 
-  it("take tells of each ticket that went to the dead letters on its way", async () => {
+  it("take reports each ticket that it moved to the dead letters", async () => {
     const { open } = await make();
     const handoff = await open();
     const { id: late } = await handoff.publish({ "a.txt": "late" }, { priority: 0, expiresMs: 0 });
@@ -41,7 +41,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     expect(dead[1]).toEqual({ id, attempt: 1, outcome: "fail", reason: "it is empty" });
   });
 
-  it("progress that JSON does not have is refused, and nothing of it is written", async () => {
+  it("progress that JSON cannot represent is refused, and nothing of it is written", async () => {
     const { open } = await make();
     const handoff = await open();
     const { id } = await handoff.publish({ "a.txt": "one" });
@@ -54,7 +54,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     await delivery.ack();
   });
 
-  it("close gives back what was taken, and the attempt does not count", async () => {
+  it("close returns the claimed tickets, and the attempt does not count", async () => {
     const { open } = await make();
     const [first, second] = [await open(), await open()];
     const { id } = await first.publish({ "a.txt": "one" });
@@ -67,7 +67,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     await again!.ack();
   });
 
-  it("a handler that takes too long is aborted, retried, and cannot settle any more", async () => {
+  it("a handler that takes too long is aborted and retried, and can no longer settle", async () => {
     const { open } = await make();
     const handoff = await open();
     await handoff.publish({ "a.txt": "one" });
@@ -87,7 +87,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
       expect(await failureOf(settle)).toMatchObject({ code: "CLAIM_LOST" });
   });
 
-  it("a result that cannot be recorded is an error of the handler, and stops no consumer", async () => {
+  it("a result that cannot be recorded is the handler's error, and stops no consumer", async () => {
     const { site, directory, open } = await make();
     const handoff = await open();
     await handoff.publish({ "a.txt": "one" }, { key: "bad" });
@@ -102,7 +102,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     await consumer.done;
   });
 
-  it("a consumer works on as many as it may, and takes no more before one of them is done", async () => {
+  it("a consumer runs at most `concurrency` handlers, and takes no more before one of them is done", async () => {
     const { site, directory, open } = await make();
     const handoff = await open();
     for (let number = 0; number < 8; number++) await handoff.publish({ "a.txt": `${number}` });
@@ -131,7 +131,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     expect(await statesOf(disk, directory)).toEqual({ archive: expect.objectContaining({ length: 8 }) });
   });
 
-  it("stop waits for what is in hand, and gives it back when the time to drain is over", async () => {
+  it("stop waits for tickets in progress, and returns them when the time to drain is over", async () => {
     const { open } = await make();
     const handoff = await open();
     const { id } = await handoff.publish({ "a.txt": "one" });
@@ -148,7 +148,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     await again!.ack();
   });
 
-  it("progress is seen by others while the ticket is in hand, the last word counts, and it goes with the claim", async () => {
+  it("others see the last progress of a ticket while it is claimed, and it disappears with the claim", async () => {
     const { site, directory, open } = await make();
     const box = await openBoxOn(await site.openPorts(), directory);
     const handoff = await open();
@@ -162,7 +162,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     expect(await findProgress(box, ticket)).toBeUndefined();
   });
 
-  it("groups are worked in order by consumers of two processes, and other groups meanwhile", async () => {
+  it("consumers of two processes work on each group in order, and on other groups meanwhile", async () => {
     const { open } = await make();
     const [ada, bob] = [await open(), await open()];
     const groups = ["red", "green"];
@@ -218,7 +218,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
 });
 
 describe("hints", () => {
-  it("are only hints: with none, tickets of other processes are found all the same", async () => {
+  it("are only hints: without them, tickets of other processes are still found", async () => {
     const site = await makeRealSite();
     const { directory } = boxSiteOn(site);
     const ports = await site.openPorts();

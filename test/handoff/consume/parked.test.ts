@@ -29,7 +29,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     expect(entry?.committed).toMatchObject({ id, claims: 1, result: "done" });
   });
 
-  it("a parked claim goes back when it is due, and the claim that was told before is gone", async () => {
+  it("a parked ticket returns when it is due, and its former claim is gone", async () => {
     const { open } = await make();
     const [taker, worker] = [await open(), await open()];
     const { id } = await taker.publish({ "a.txt": "one" });
@@ -54,7 +54,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     await (await box.resumeParked(second!.claim)).ack();
   });
 
-  it("a parked ticket of a group holds up those behind it, and goes back to its place", async () => {
+  it("a parked ticket of a group blocks those behind it, and returns to its position", async () => {
     const { open } = await make();
     const [taker, worker] = [await open(), await open()];
     const ids: string[] = [];

@@ -5,6 +5,7 @@ import { claimNext } from "../../../src/handoff/consume/claim.ts";
 import { commitResult, noteKind } from "../../../src/handoff/consume/settle.ts";
 import { findTicketName } from "../../../src/handoff/model/ticket-name.ts";
 import { recover } from "../../../src/handoff/recover/reap.ts";
+import { removeTree } from "../../../src/durable/publish/directory.ts";
 import { getRecord } from "../../../src/durable/publish/record-file.ts";
 import { checksumOf } from "../../../src/format/checksum.ts";
 import { diskError } from "../../../src/ports/disk-error.ts";
@@ -33,7 +34,7 @@ function withChecksum(text: string): string {
 const large = "x".repeat(70_000);
 
 describe.each(boxSites)("on %s", (_site, make) => {
-  it("two processes that give back the same tickets at once give back each once", async () => {
+  it("two processes that recover the same tickets at once return each of them once", async () => {
     const { site, directory } = await make();
     const [dead, ada, bob] = [
       await openOn(await site.openPorts(), directory),
@@ -53,7 +54,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     expect(await ada.disk.list(ada.layout.processings)).not.toContain(holder.id);
   });
 
-  it("an attempt whose worker died stands in the history as lost, unless it was committed", async () => {
+  it("the history records an attempt whose worker died as lost, unless it was committed", async () => {
     const { site, directory } = await make();
     const box = await openOn(await site.openPorts(), directory);
     const victim = await openBoxOn(await site.openPorts(), directory);
@@ -71,7 +72,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     expect(await box.find(id)).toMatchObject({ state: "archive", result: "done", history: [lost] });
   });
 
-  it("a session whose directory was taken away claims nothing in it, and goes on in a new one", async () => {
+  it("a session whose directory was removed claims nothing in it, and its process continues in a new one", async () => {
     const { site, directory } = await make();
     const worker = await openOn(await site.openPorts(), directory);
     const box = await openBoxOn(await site.openPorts(), directory);
@@ -93,7 +94,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     await expect(first!.ack()).rejects.toMatchObject({ code: "CLAIM_LOST" });
   });
 
-  it("a minute that is removed under a publisher is made again, and the ticket arrives", async () => {
+  it("a minute's directory that is removed under a publisher is created again, and the ticket arrives", async () => {
     const { site, directory } = await make();
     const ports = await site.openPorts();
     let removed = 0;
@@ -111,6 +112,39 @@ describe.each(boxSites)("on %s", (_site, make) => {
     const { id } = await publisher.publish({ "a.txt": "one" });
     expect(removed).toBe(2);
     expect(await statesOf(ports.disk, directory)).toEqual({ incoming: [`${id}-0.json`] });
+  });
+
+  it("a consumer survives a collector whose clock is ahead and removes today's dead letters and archive", async () => {
+    const { site, directory, open } = await make();
+    const publisher = await open();
+    for (const meta of ["fails", "fails too", "done"]) await publisher.publish({ "a.txt": "one" }, { meta });
+    const ports = await site.openPorts();
+    let removed = 0;
+    const disk = changedDisk(ports.disk, (real) => ({
+      rename: async (from, to) => {
+        const day = to.slice(0, to.lastIndexOf("/"));
+        const isDay = /\/(error|archive)\/[0-9]{8}$/.test(day);
+        // Just before the ticket arrives, it finds the directory empty.
+        if (isDay && removed < 3) {
+          removed++;
+          await real.rmdir(day).catch(() => undefined);
+        }
+        await real.rename(from, to);
+      },
+      syncDirectory: async (path) => {
+        // Just before the sync, it has removed the ticket and the directory.
+        if (/\/error\/[0-9]{8}$/.test(path)) await removeTree(real, path);
+        await real.syncDirectory(path);
+      },
+    }));
+    const consumer = await openOn({ ...ports, disk }, directory);
+    const failing = async ({ meta }: { meta?: unknown }): Promise<void> => {
+      if (meta !== "done") throw new Error("no");
+    };
+    await consumer.consume(failing, { attempts: 1, idleMs: 0 }).done;
+    expect(removed).toBe(3);
+    expect(await statesOf(ports.disk, directory)).toMatchObject({ archive: [expect.any(String)] });
+    expect(await consumer.verify()).toMatchObject({ ok: true });
   });
 
   it("a ticket that had won its key when its publisher died is published", async () => {
@@ -135,7 +169,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     await delivery!.ack();
   });
 
-  it("a payload that is not what its manifest says ends in error, with the reason, and no handler sees it", async () => {
+  it("a payload that does not match its manifest ends in error, with the reason, and no handler sees it", async () => {
     const { site, directory, open } = await make();
     const box = await openBoxOn(await site.openPorts(), directory);
     const handoff = await open();
@@ -151,8 +185,12 @@ describe.each(boxSites)("on %s", (_site, make) => {
 
   it.each([
     ["is torn", (text: string) => text.slice(0, 100), /does not end in a checksum/],
-    ["was edited", (text: string) => text.replace('"priority":5', '"priority":0'), /its checksum does not fit/],
-    ["was edited into nonsense", (text: string) => withChecksum(text.replace('"files":[{', '"files":[{},{')), /sense/],
+    ["was edited", (text: string) => text.replace('"priority":5', '"priority":0'), /its checksum does not match/],
+    [
+      "was edited into nonsense",
+      (text: string) => withChecksum(text.replace('"files":[{', '"files":[{},{')),
+      /its body is invalid/,
+    ],
     ["is of a newer version", (text: string) => withChecksum(text.replace('"format":', '"format":9')), /Upgrade/],
     ["is empty", () => "", /does not end in a checksum/],
   ])("a ticket that %s ends in error, with the reason", async (_what, change, reason) => {
@@ -189,7 +227,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     expect((await box.disk.list(foreign)).filter((name) => name.startsWith("foreign-"))).toHaveLength(3000);
   });
 
-  it("a parked claim goes back when it is due, also while a delayed ticket waits for a later minute", async () => {
+  it("a parked ticket returns when it is due, also while a delayed ticket waits for a later minute", async () => {
     const { open } = await make();
     const handoff = await open();
     await handoff.publish({ "a.txt": "later" }, { delayMs: 600_000 });

@@ -1,5 +1,5 @@
 // What the workers of trials do: claims and all the ways in which they end.
-import type { Delivery } from "../../../src/handoff/consume/delivery.ts";
+import type { Delivery } from "../../../src/handoff/model/delivery.ts";
 import type { BoxHandoff } from "../../../src/handoff/handoff.ts";
 import { other, type Trial } from "./trials.ts";
 

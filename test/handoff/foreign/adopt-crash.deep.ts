@@ -3,7 +3,7 @@ import { describe, it } from "vitest";
 import { failAtEveryCall, faults, killAtEveryCall, takeOverByTwo, works } from "./crashing-adopter.ts";
 
 describe.each(works)("by %s", (...work) => {
-  it("a process that dies at any of its calls leaves what the next process makes one ticket of", async () => {
+  it("if a process dies at any call, the next process makes exactly one ticket", async () => {
     await killAtEveryCall(work);
   });
 

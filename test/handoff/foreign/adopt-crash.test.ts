@@ -4,7 +4,7 @@ import { failAtEveryCall, faults, killAtEveryCall, takeOverByTwo, works } from "
 
 const [byDoneFile, byRename] = works;
 
-it("a process that dies at any call of an adoption leaves what the next one makes one ticket of", async () => {
+it("if an adopter dies at any call, the next one makes exactly one ticket", async () => {
   expect(byRename?.[0]).toBe("a rename");
   await killAtEveryCall(byRename!);
 });

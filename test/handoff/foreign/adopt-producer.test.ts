@@ -1,7 +1,7 @@
 // Producers that go on while their files are adopted: none of what they write is lost, and what cannot be adopted goes
 // back.
 import { beforeEach, expect, it } from "vitest";
-import type { AdoptRule } from "../../../src/handoff/foreign/rule.ts";
+import type { AdoptRule } from "../../../src/handoff/model/foreign-rule.ts";
 import type { BoxHandoff } from "../../../src/handoff/handoff.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
 import { failureOf } from "../../sites/event-logs.ts";
@@ -60,7 +60,7 @@ it("a producer that writes the next file as soon as the first is gone hands over
   expect(await filesIn(disk, folder)).toEqual([]);
 });
 
-it("a done file whose file is removed under the adopter goes back, and waits for the next file", async () => {
+it("a done file whose file is removed under the adopter returns to the folder, and waits for the next file", async () => {
   await put("a.csv", "first");
   await put("a.csv.done", "");
   before = async (name) => {
@@ -73,7 +73,7 @@ it("a done file whose file is removed under the adopter goes back, and waits for
   expect(await box.adopt(folder, doneFile)).toBe(1);
 });
 
-it("files of a bundle go back without replacing new ones, and are adopted when their names are free", async () => {
+it("files of a bundle return to the folder without replacing new ones, and are adopted once their names are free", async () => {
   for (const name of ["a.csv", "a.pdf", "a.ok"]) await put(name, `old ${name}`);
   const rule: AdoptRule = { by: "done-file", done: "{base}.ok" };
   before = async (name) => {
@@ -90,7 +90,7 @@ it("files of a bundle go back without replacing new ones, and are adopted when t
   expect((await drain(box)).map(({ files }) => files)).toEqual([{ "a.csv": "old a.csv" }]);
 });
 
-it("a manifest that is replaced between the look and the claim goes back, and its new text counts", async () => {
+it("a manifest that is replaced between listing and claim returns to the folder, and its new text counts", async () => {
   await put("a.csv", "1");
   await put("b.csv", "2");
   await put("m.json", '[{"name":"a.csv"}]');
@@ -106,7 +106,7 @@ it("a manifest that is replaced between the look and the claim goes back, and it
   expect((await drain(box)).map(({ files }) => files)).toEqual([{ "a.csv": "1", "b.csv": "2" }]);
 });
 
-it("a file that grows between the look and the claim of the guessing rule goes back", async () => {
+it("with the guessing rule, a file that grows between listing and claim returns to the folder", async () => {
   await put("a.csv", "1");
   before = async () => {
     const file = await disk.open(`${folder}/a.csv`, "write");

@@ -2,7 +2,8 @@
 // every kind of disk.
 import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { AdoptRule } from "../../../src/handoff/foreign/rule.ts";
+import type { Problem } from "../../../src/common.ts";
+import type { AdoptRule } from "../../../src/handoff/model/foreign-rule.ts";
 import type { BoxHandoff } from "../../../src/handoff/handoff.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
 import { diskError } from "../../../src/ports/disk-error.ts";
@@ -17,6 +18,15 @@ const rename: AdoptRule = { by: "rename", ignore: ["*.tmp", "*.part"] };
 
 function sha256Of(text: string): string {
   return createHash("sha256").update(text).digest("hex");
+}
+
+function md5Of(text: string): string {
+  return createHash("md5").update(text).digest("hex");
+}
+
+function collector(): { problems: Problem[]; onProblem: (problem: Problem) => void } {
+  const problems: Problem[] = [];
+  return { problems, onProblem: (problem) => void problems.push(problem) };
 }
 
 describe.each(sites)("on %s", (_name, makeSite) => {
@@ -40,7 +50,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     box = await openOn(ports, `${site.directory}/box`);
   });
 
-  it("a file is taken when its done file is there, and both are gone from the folder", async () => {
+  it("a file is adopted once its done file exists, and both are removed from the folder", async () => {
     await put({ "a.csv": "1", "a.csv.done": "", "b.csv": "half", "c.csv.done": "" });
     expect(await box.adopt(folder, doneFile)).toBe(1);
     expect(await filesIn(disk, folder)).toEqual(["b.csv", "c.csv.done"]);
@@ -51,7 +61,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     expect(await filesIn(disk, `${site.directory}/box/adopting`)).toEqual([]);
   });
 
-  it("a file that cannot be read is told, keeps no other back, and is adopted when it can be read", async () => {
+  it("a file that cannot be read is reported, blocks no other, and is adopted once it can be read", async () => {
     const ports = await site.openPorts();
     let isReadable = false;
     const reader = changedDisk(ports.disk, (whole) => ({
@@ -64,14 +74,142 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     }));
     const adopter = await openOn({ ...ports, disk: reader }, `${site.directory}/box`);
     await put({ "a.csv": "1", "b.csv": "2" });
-    expect(await failureOf(adopter.adopt(folder, rename))).toMatchObject({ code: "NO_PERMISSION" });
+    const { problems, onProblem } = collector();
+    expect(await adopter.adopt(folder, rename, { onProblem })).toBe(1);
+    expect(problems).toMatchObject([{ path: `${folder}/a.csv`, what: expect.stringContaining("EACCES") as string }]);
     expect(await contents()).toEqual([{ "b.csv": "2" }]);
-    expect(await filesIn(disk, folder)).toEqual([]);
-    expect(await failureOf(adopter.adopt(folder, rename))).toMatchObject({ code: "NO_PERMISSION" });
+    expect(await filesIn(disk, folder)).toEqual(["a.csv"]);
+    expect(await adopter.adopt(folder, rename, { onProblem })).toBe(0);
+    expect(problems).toHaveLength(2);
+    expect((await box.verify()).problems.map(({ path }) => path)).toEqual([`${folder}/a.csv`]);
     isReadable = true;
     expect(await adopter.adopt(folder, rename)).toBe(1);
     expect(await contents()).toEqual([{ "a.csv": "1" }]);
     expect(await filesIn(disk, `${site.directory}/box/adopting`)).toEqual([]);
+    expect((await box.verify()).problems).toEqual([]);
+  });
+
+  it("a directory in place of a done file or a file stays where it is, and a loop reports it once", async () => {
+    for (const name of ["a.csv.done", "d.csv"]) await disk.mkdir(`${folder}/${name}`);
+    await put({ "a.csv": "1", "a.csv.done/precious": "x", "b.csv": "2", "b.csv.done": "", "d.csv.done": "" });
+    const { problems, onProblem } = collector();
+    const adopting = box.keepAdopting(folder, doneFile, { everyMs: 5, onProblem });
+    await until(async () => (await box.stats()).incoming === 1);
+    await put({ "e.csv": "5", "e.csv.done": "" });
+    await until(async () => (await box.stats()).incoming === 2);
+    await adopting.stop();
+    expect(problems.map(({ path }) => path).sort()).toEqual([`${folder}/a.csv.done`, `${folder}/d.csv`]);
+    expect((await box.verify()).problems.map(({ path }) => path).sort()).toEqual(
+      problems.map(({ path }) => path).sort(),
+    );
+    expect(await readText(disk, `${folder}/a.csv.done/precious`)).toBe("x");
+    expect((await contents()).length).toBe(2);
+  });
+
+  it("a directory in place of a manifest is reported, and stays", async () => {
+    await disk.mkdir(`${folder}/a.csv.json`);
+    await put({ "a.csv": "1", "b.csv": "2", "b.csv.json": JSON.stringify({ name: "b.csv" }) });
+    const { problems, onProblem } = collector();
+    expect(await box.adopt(folder, { by: "manifest", manifest: "{name}.json" }, { onProblem })).toBe(1);
+    expect(problems.map(({ path }) => path)).toEqual([`${folder}/a.csv.json`]);
+  });
+
+  it("a manifest's idempotency key makes one ticket, also across names, openings and workers", async () => {
+    const rule: AdoptRule = { by: "manifest", manifest: "{name}.done" };
+    for (const [name, key] of [
+      ["first.csv", "k"],
+      ["second.csv", "k"],
+      ["third.csv", "l"],
+    ] as const) {
+      const manifest = { fileName: name, size: "4", hash: sha256Of("same"), idempotencyKey: key };
+      await put({ [name]: "same", [`${name}.done`]: JSON.stringify(manifest) });
+      await box.adopt(folder, rule);
+    }
+    expect((await drain(box)).map(({ key }) => key).sort()).toEqual(["k", "l"]);
+    await put({ "later.csv": "same", "later.csv.done": JSON.stringify({ key: "k", files: [{ name: "later.csv" }] }) });
+    const { problems, onProblem } = collector();
+    expect(await box.adopt(folder, rule, { onProblem })).toBe(0);
+    expect(problems).toEqual([]);
+    expect(await filesIn(disk, folder)).toEqual([]);
+    expect((await box.publish({ a: "same" }, { key: "k" })).duplicate).toBe(true);
+  });
+
+  it("other content under a key that was handed over before is set aside and reported, not discarded", async () => {
+    const rule: AdoptRule = { by: "manifest", manifest: "{name}.json" };
+    await put({ a: "one", "a.json": JSON.stringify({ name: "a", key: "k" }) });
+    expect(await box.adopt(folder, rule)).toBe(1);
+    await put({ a: "two", "a.json": JSON.stringify({ name: "a", key: "k" }) });
+    const { problems, onProblem } = collector();
+    expect(await box.adopt(folder, rule, { onProblem })).toBe(0);
+    expect(problems).toMatchObject([{ what: expect.stringContaining("with other content") as string }]);
+    const kept = await filesIn(disk, `${site.directory}/box/aside`);
+    expect(kept.filter((path) => path.endsWith("file-0"))).toHaveLength(1);
+    expect(await contents()).toEqual([{ a: "one" }]);
+  });
+
+  it("a spoilt file does not use up the key of its manifest: the right one is adopted when it is sent again", async () => {
+    const rule: AdoptRule = { by: "manifest", manifest: "{name}.json" };
+    for (const [digest, value] of [
+      ["sha256", sha256Of("good")],
+      ["md5", md5Of("good")],
+    ] as const)
+      for (const text of ["spoilt", "good"]) {
+        await put({ a: text, "a.json": JSON.stringify({ name: "a", [digest]: value, key: `by ${digest}` }) });
+        expect(await box.adopt(folder, rule)).toBe(1);
+      }
+    expect((await drain(box)).map(({ key, files }) => `${key} ${files.a}`).sort()).toEqual([
+      "by md5 good",
+      "by sha256 good",
+    ]);
+    const reasons: string[] = [];
+    for await (const { history } of box.list("error")) reasons.push(history[0]?.reason ?? "");
+    expect(reasons.sort()).toMatchObject([
+      expect.stringContaining(md5Of("spoilt")),
+      expect.stringContaining("SHA-256"),
+    ]);
+  });
+
+  it("manifests with a byte order mark, UTF-16, MD5, SHA-1, SHA-512 and numbers as strings are read", async () => {
+    const rule: AdoptRule = { by: "manifest", manifest: "{name}.json" };
+    const hashOf = (algorithm: string): string => createHash(algorithm).update("1").digest("hex");
+    const manifests: Record<string, object> = {
+      bom: { name: "bom", size: 1 },
+      md5: { name: "md5", hash: hashOf("md5").toUpperCase() },
+      sha1: { name: "sha1", Checksum: `sha1:${hashOf("sha1")}` },
+      sha512: { name: "sha512", SHA512: hashOf("sha512") },
+      text: { name: "text", size: "1", recordCount: "7" },
+    };
+    for (const [name, manifest] of Object.entries(manifests))
+      await put({ [name]: "1", [`${name}.json`]: `\uFEFF${JSON.stringify(manifest)}` });
+    await put({ wide: "1", sums: "1", "sums.json": `${hashOf("md5")}  sums\n` });
+    const wide = Buffer.from(`\uFEFF${JSON.stringify({ name: "wide" })}`, "utf16le");
+    await disk.createFile(`${folder}/wide.json`, wide, { sync: false });
+    expect(await box.adopt(folder, rule)).toBe(7);
+    expect(await contents()).toHaveLength(7);
+  });
+
+  it("a manifest that makes no sense is reported with the reason, and one that may still be written is by a single pass", async () => {
+    const rule: AdoptRule = { by: "manifest", manifest: "{name}.json" };
+    await put({
+      a: "1",
+      "a.json": JSON.stringify({ name: "a", hash: "zz" }),
+      "b.json": "{ not",
+      "c.json": JSON.stringify({ name: "../c" }),
+      "d.json": JSON.stringify({ name: "d" }),
+      "e.json": JSON.stringify([{ name: "a" }, { name: "a" }]),
+      "f.json": JSON.stringify({ name: "a", size: -1 }),
+      "g.json": JSON.stringify({ name: "a", key: "x".repeat(1025) }),
+    });
+    const { problems, onProblem } = collector();
+    const adopting = box.keepAdopting(folder, rule, { everyMs: 5, onProblem });
+    await until(() => problems.length >= 4);
+    await adopting.stop();
+    expect(problems.map(({ path }) => path.slice(-6)).sort()).toEqual(["a.json", "c.json", "f.json", "g.json"]);
+    problems.length = 0;
+    expect(await box.adopt(folder, rule, { onProblem })).toBe(0);
+    const whats = ["hash", "not JSON", "not a file of this folder", "does not exist yet", "twice", "size", "key"];
+    for (const [index, what] of whats.entries()) expect(problems[index]?.what).toContain(what);
+    expect((await box.verify()).problems).toHaveLength(7);
   });
 
   it("files that share a done file by their base are one ticket", async () => {
@@ -111,7 +249,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     expect(await filesIn(disk, folder)).toEqual([".hidden", "b.csv.tmp"]);
   });
 
-  it("a manifest of sha256sum hands over its files together, when all of them are there", async () => {
+  it("a manifest of sha256sum hands over its files together once all of them exist", async () => {
     const sums = `${sha256Of("1")}  a.csv\n${sha256Of("2")} *b.csv\n`;
     await put({ "a.csv": "1", SHA256SUMS: sums });
     const rule: AdoptRule = { by: "manifest", manifest: "SHA256SUMS" };
@@ -122,7 +260,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     expect(await filesIn(disk, folder)).toEqual([]);
   });
 
-  it("a manifest in JSON tells size, hash and records; one that is torn waits; a parser of one's own may read others", async () => {
+  it("a JSON manifest declares size, hash and records; a torn one waits; a custom parser may read others", async () => {
     const manifest = { FileName: "a.csv", Size: 1, Hash: sha256Of("1").toUpperCase(), RecordCount: 7 };
     await put({ "a.csv": "1", "a.csv.done": JSON.stringify(manifest).slice(0, -1) });
     const rule: AdoptRule = { by: "manifest", manifest: "{name}.done" };
@@ -139,14 +277,14 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     expect(await contents()).toEqual([{ "b.csv": "2" }]);
   });
 
-  it("a file that is not what its manifest says ends with the dead letters, and no handler sees it", async () => {
+  it("a file that does not match its manifest ends in the dead letters, and no handler sees it", async () => {
     await put({ "a.csv": "spoilt", "a.csv.sum": `${sha256Of("good")}  a.csv\n` });
     expect(await box.adopt(folder, { by: "manifest", manifest: "{name}.sum" })).toBe(1);
     expect(await contents()).toEqual([]);
     expect(await filesIn(disk, `${site.directory}/box/error`)).toHaveLength(1);
   });
 
-  it("a file whose size was quiet is taken by the rule that says that it guesses, one that grows is not", async () => {
+  it("the guessing rule adopts a file whose size was quiet, and not one that grows", async () => {
     await put({ "a.csv": "1", "b.csv": "1" });
     const adopting = box.adopt(folder, { by: "guess-by-quiet-size", quietMs: 100 });
     let isOver = false;
@@ -162,7 +300,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     expect(await filesIn(disk, folder)).toEqual(["b.csv"]);
   });
 
-  it("of several adopters on one folder each file makes one ticket", async () => {
+  it("several adopters of one folder make one ticket of each file", async () => {
     const names = Array.from({ length: 8 }, (_, index) => `f${index}.csv`);
     await put(Object.fromEntries(names.flatMap((name) => [[name, name] as const, [`${name}.done`, ""] as const])));
     const others = [box, await openOn(await site.openPorts(), `${site.directory}/box`)];
@@ -175,7 +313,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     expect(await filesIn(disk, `${site.directory}/box/adopting`)).toEqual([]);
   });
 
-  it("keepAdopting takes what comes, waits while the box is full, and ends when it is stopped", async () => {
+  it("keepAdopting adopts new files, waits while the box is full, and ends when it is stopped", async () => {
     const limited = await openOn(await site.openPorts(), `${site.directory}/box`, { limits: { tickets: 2 } });
     const adopting = limited.keepAdopting(folder, rename, { everyMs: 20 });
     await put({ "a.csv": "1", "b.csv": "2", "c.csv": "3" });
@@ -189,15 +327,19 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     expect(names.sort()).toEqual(["a.csv", "b.csv", "c.csv"]);
   });
 
-  it("a name that no ticket can have is told by adopt, does not stop the others, and stays", async () => {
+  it("adopt reports a name that no ticket can have, adopts the others, and leaves the file", async () => {
     const long = "x".repeat(210);
     await put({ [long]: "1", "z.csv": "2" });
-    expect(await failureOf(box.adopt(folder, rename))).toMatchObject({ code: "INVALID_NAME" });
+    const { problems, onProblem } = collector();
+    expect(await box.adopt(folder, rename, { onProblem })).toBe(1);
+    expect(problems).toMatchObject([
+      { path: `${folder}/${long}`, what: expect.stringContaining("200 bytes") as string },
+    ]);
     expect(await contents()).toEqual([{ "z.csv": "2" }]);
     expect(await filesIn(disk, folder)).toEqual([long]);
   });
 
-  it("a folder that is not there, is a file, or is a part of the box is refused", async () => {
+  it("a folder that does not exist, is a file, or is part of the box is refused", async () => {
     await put({ file: "1" });
     for (const path of [
       `${site.directory}/none`,

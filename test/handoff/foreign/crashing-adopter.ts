@@ -2,7 +2,7 @@
 // ticket, and nothing is left.
 import { expect } from "vitest";
 import { openBox } from "../../../src/handoff/box/open-box.ts";
-import type { AdoptRule } from "../../../src/handoff/foreign/rule.ts";
+import type { AdoptRule } from "../../../src/handoff/model/foreign-rule.ts";
 import { BoxHandoff } from "../../../src/handoff/handoff.ts";
 import { World, type Fault } from "../../sites/world.ts";
 import { drain, filesIn } from "../publish/opened-box.ts";

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openBox } from "../../../src/handoff/box/open-box.ts";
-import type { ExportRule } from "../../../src/handoff/foreign/rule.ts";
+import type { ExportRule } from "../../../src/handoff/model/foreign-rule.ts";
 import { BoxHandoff } from "../../../src/handoff/handoff.ts";
 import type { DeadLetter } from "../../../src/handoff/model/handoff.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
@@ -42,7 +42,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     box = await openOn(ports, `${site.directory}/box`);
   });
 
-  it("a manifest as done file tells key, size, hash and records, and nothing else is left", async () => {
+  it("a done file with a manifest has key, size, hash and records, and no other file is left", async () => {
     const { id } = await box.publish({ "a.csv": "1\n", "b.bin": large }, { key: "k", records: { "a.csv": 1 } });
     expect(await exported({ done: "{base}.done" }, 1)).toEqual(["a.csv", "a.done", "b.bin", "b.done"]);
     expect(await read("b.bin")).toBe(large);
@@ -50,7 +50,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     expect(JSON.parse(await read("a.done"))).toMatchObject({ id, key: "k", files });
   });
 
-  it("done files may be lines of sha256sum, empty, or not there at all", async () => {
+  it("done files may be lines of sha256sum, empty, or absent", async () => {
     await box.publish({ "a.csv": "1" });
     expect(await exported({ content: "sha256sum" }, 1)).toEqual(["a.csv", "a.csv.done"]);
     expect(await read("a.csv.done")).toBe(`${sha256Of("1")}  a.csv\n`);
@@ -77,7 +77,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     await exporting.stop();
   });
 
-  it("one pass hands over what can be taken now, tells how many, and leaves a name that is taken in the box", async () => {
+  it("one pass exports what can be claimed now, returns how many, and leaves a ticket whose name is taken", async () => {
     await box.publish({ "a.csv": "first" });
     await box.publish({ "b.csv": "other" });
     expect(await box.export(folder, { done: null })).toBe(2);
@@ -90,18 +90,18 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     expect(await read("a.csv")).toBe("second");
   });
 
-  it("a ticket whose names can never be in one folder goes to the dead letters, told, and keeps no other back", async () => {
+  it("a ticket whose names conflict in one folder goes to the dead letters, is reported, and blocks no other", async () => {
     const { id } = await box.publish({ "a.csv": "1", "a.csv.done": "2" });
     await box.publish({ "b.csv": "3" });
     const dead: DeadLetter[] = [];
     expect(await box.export(folder, {}, { onDeadLetter: (ticket) => dead.push(ticket) })).toBe(1);
     expect(await filesIn(disk, folder)).toEqual(["b.csv", "b.csv.done"]);
-    const reason = expect.stringContaining("it is the name of a file that it stands for") as string;
+    const reason = expect.stringContaining("it is also the name of one of its files") as string;
     expect(dead).toEqual([{ id, attempt: 1, outcome: "fail", reason }]);
     expect(await box.find(id)).toMatchObject({ state: "error", history: [{ attempt: 1, outcome: "fail", reason }] });
   });
 
-  it("a folder that is not there ends the loop with INVALID_PATH", async () => {
+  it("a folder that does not exist ends the loop with INVALID_PATH", async () => {
     const exporting = box.keepExporting(`${site.directory}/none`);
     expect(await failureOf(exporting.done)).toMatchObject({ code: "INVALID_PATH" });
     expect(await failureOf(box.export(`${site.directory}/none`))).toMatchObject({ code: "INVALID_PATH" });

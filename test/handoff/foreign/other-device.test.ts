@@ -24,7 +24,7 @@ async function open(directory: string): Promise<Handoff> {
   return box;
 }
 
-it("each file makes one ticket of several adopters, and nothing is left in the folder", async (context) => {
+it("several adopters make one ticket of each file, and nothing is left in the folder", async (context) => {
   const directory = makeScratch();
   const folder = makeElsewhere(context, directory);
   const boxes = [await open(join(directory, "box")), await open(join(directory, "box"))];

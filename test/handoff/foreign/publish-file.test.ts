@@ -15,7 +15,7 @@ function sha256Of(text: string): string {
 }
 
 describe.each(sites)("on %s", (_name, makeSite) => {
-  it("a file appears whole, is not replaced unless that is wanted, and its done file tells what it is", async () => {
+  it("a file appears whole, is replaced only on request, and its done file describes it", async () => {
     const { directory, openPorts } = await makeSite();
     const ports = await openPorts();
     const path = `${directory}/a.csv`;
@@ -68,7 +68,7 @@ it("a disk that fails at any call leaves no done file without its file, and no p
     }
 });
 
-it("publishFile takes a path of this machine, and tells mistakes before it writes", async () => {
+it("publishFile takes a path of this machine, and reports mistakes before it writes", async () => {
   const directory = makeScratch();
   await publishFile(`${directory}/a.csv`, "1");
   expect(readFileSync(`${directory}/a.csv`, "utf8")).toBe("1");

@@ -22,7 +22,7 @@ describe("a producer's mistake", () => {
     expect(await filesIn(ports.disk, `${directory}/box/staging`)).toEqual([]);
   });
 
-  it("two names that differ in case only are refused", async () => {
+  it("two file names that differ only in case are refused", async () => {
     const { directory, openPorts } = await makeRealSite();
     const box = await openOn(await openPorts(), `${directory}/box`);
     expect(await failureOf(box.publish({ "a.txt": "x", "A.TXT": "y" }))).toMatchObject({ code: "INVALID_NAME" });
@@ -70,7 +70,7 @@ describe("a producer's mistake", () => {
     for (const place of ["staging", "data"]) expect(await filesIn(ports.disk, `${directory}/box/${place}`)).toEqual([]);
   });
 
-  it("limits that are no counts are refused", async () => {
+  it("limits that are not counts are refused", async () => {
     const { directory, openPorts } = await makeRealSite();
     const ports = await openPorts();
     expect(await failureOf(openOn(ports, `${directory}/box`, { limits: { tickets: 0 } }))).toBeInstanceOf(RangeError);

@@ -10,10 +10,10 @@ it.each(quick)("$label at each call (for good: $lasting) of a keyed publish: its
   expect(await findFailures(small!, fault, false)).toEqual([]);
 });
 
-it("a disk that is full at any call leaves nothing of a large ticket, and says DISK_FULL", async () => {
+it("a disk that is full at any call leaves nothing of a large ticket, and throws DISK_FULL", async () => {
   expect(await findFailures(large!, { label: "ENOSPC", lasting: false }, false)).toEqual([]);
 });
 
-it("a keyed ticket of a group whose lane could not be made is entered by the next publish", async () => {
+it("a keyed ticket of a group whose lane could not be created is entered by the next publish", async () => {
   expect(await findFailures(grouped!, { label: "ESTALE", lasting: false }, false)).toEqual([]);
 });

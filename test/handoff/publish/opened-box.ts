@@ -4,7 +4,7 @@ import { onTestFinished } from "vitest";
 import { openBox } from "../../../src/handoff/box/open-box.ts";
 import { BoxHandoff } from "../../../src/handoff/handoff.ts";
 import type { HandoffOptions } from "../../../src/handoff/model/handoff.ts";
-import type { Delivery } from "../../../src/handoff/consume/delivery.ts";
+import type { Delivery } from "../../../src/handoff/model/delivery.ts";
 import { hasErrno } from "../../../src/ports/disk-error.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
 import type { Ports } from "../../../src/ports/ports.ts";

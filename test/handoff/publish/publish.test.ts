@@ -1,11 +1,15 @@
 // What a producer can rely on, on every kind of disk.
 import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { changedDisk } from "../../sites/disks.ts";
 import { makeRealSite, sites } from "../../sites/sites.ts";
 import { failureOf, listOf } from "../../sites/event-logs.ts";
 import { diskError } from "../../../src/ports/disk-error.ts";
 import { until } from "../../waiting.ts";
+import { releaseKey } from "../../../src/handoff/operate/key-release.ts";
+import { recover } from "../../../src/handoff/recover/reap.ts";
+import { openBoxOn } from "../consume/boxes.ts";
 import { drain, filesIn, openOn } from "./opened-box.ts";
 
 const large = "line of a large file\n".repeat(5_000);
@@ -19,7 +23,7 @@ async function* chunks(...texts: readonly string[]): AsyncGenerator<Uint8Array> 
 }
 
 describe.each(sites)("on %s", (_name, makeSite) => {
-  it("the manifest says of each file name, size, SHA-256, records and type, and of the ticket key, time and producer", async () => {
+  it("the manifest has name, size, SHA-256, records and type of each file, and key, time and producer of the ticket", async () => {
     const { directory, openPorts } = await makeSite();
     const box = await openOn(await openPorts(), `${directory}/box`);
     const published = await box.publish(
@@ -47,7 +51,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     await delivery?.ack();
   });
 
-  it("a second publish with a key is told the first id, and leaves one delivery and one payload", async () => {
+  it("a second publish with a key returns the first id, and leaves one delivery and one payload", async () => {
     const { directory, openPorts } = await makeSite();
     const ports = await openPorts();
     const [ada, bea] = [await openOn(ports, `${directory}/box`), await openOn(await openPorts(), `${directory}/box`)];
@@ -61,7 +65,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     expect(await filesIn(ports.disk, `${directory}/box/staging`)).toEqual([]);
   });
 
-  it("bytes that change while they are published give one version of each piece, which its hash fits", async () => {
+  it("bytes that change while they are published give one version of each piece, and its hash matches", async () => {
     const { directory, openPorts } = await makeSite();
     const box = await openOn(await openPorts(), `${directory}/box`);
     const bytes = Buffer.alloc(3 * 1024 * 1024, "a");
@@ -78,7 +82,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     await delivery?.ack();
   });
 
-  it("a source may use its buffer again for every chunk", async () => {
+  it("a source may reuse its buffer for every chunk", async () => {
     const { directory, openPorts } = await makeSite();
     const box = await openOn(await openPorts(), `${directory}/box`);
     async function* reusing(count: number): AsyncGenerator<Uint8Array> {
@@ -120,7 +124,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     expect(await box.publish({ "a.bin": "again" }, { key: "k" })).toMatchObject({ duplicate: false });
   });
 
-  it("a source that fails, or that gives texts instead of bytes, leaves nothing", async () => {
+  it("a source that fails, or yields strings instead of bytes, leaves nothing", async () => {
     const { directory, openPorts } = await makeSite();
     const ports = await openPorts();
     const box = await openOn(ports, `${directory}/box`);
@@ -164,7 +168,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     expect(seen).toHaveLength(70);
   });
 
-  it("publishMany tells of a source that fails behind the answers of what was begun", async () => {
+  it("publishMany reports a failed source after the results of tickets already started", async () => {
     const { directory, openPorts } = await makeSite();
     const box = await openOn(await openPorts(), `${directory}/box`);
     function* failing(): Generator<{ files: { a: string } }> {
@@ -178,7 +182,7 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     expect(await listOf(box.publishMany([]))).toEqual([]);
   });
 
-  it("limits refuse a publish while the box is full, and let it in when a consumer has caught up", async () => {
+  it("limits refuse a publish while the box is full, and admit it once a consumer has caught up", async () => {
     const { directory, openPorts } = await makeSite();
     const ports = await openPorts();
     const box = await openOn(ports, `${directory}/box`, { limits: { tickets: 3, bytes: 100_000 } });
@@ -201,6 +205,61 @@ describe.each(sites)("on %s", (_name, makeSite) => {
     expect(await filesIn(ports.disk, `${directory}/box/staging`)).toEqual([]);
     expect(await filesIn(ports.disk, `${directory}/box/data`)).toHaveLength(2);
   });
+});
+
+it("limits are exact for the publishes of one process, and cost no count for each when counts are slow", async () => {
+  const { directory, openPorts } = await makeRealSite();
+  const ports = await openPorts();
+  let counts = 0;
+  const disk = changedDisk(ports.disk, (whole) => ({
+    list: async (path) => {
+      if (!path.endsWith("/delayed")) return await whole.list(path);
+      counts++;
+      // Time passes: the count takes as long as that of many tickets.
+      await sleep(60);
+      return await whole.list(path);
+    },
+  }));
+  const box = await openOn({ ...ports, disk }, `${directory}/box`, { limits: { tickets: 40 } });
+  const publish = async (): Promise<string> =>
+    await box.publish({ a: "x" }).then(
+      () => "published",
+      (error: unknown) => (error as { code: string }).code,
+    );
+  // One after the other up to near the limit, then many at the same moment.
+  const told = [];
+  for (let count = 0; count < 35; count++) told.push(await publish());
+  told.push(...(await Promise.all(Array.from({ length: 15 }, publish))));
+  expect(told.filter((each) => each === "published")).toHaveLength(40);
+  expect(told.filter((each) => each === "RESOURCE_BUSY")).toHaveLength(10);
+  expect(await listOf(box.list("incoming"))).toHaveLength(40);
+  expect(counts).toBeLessThan(6);
+});
+
+it("a ticket that contains its payload is created, filled and synced by one open", async () => {
+  const { directory, openPorts } = await makeRealSite();
+  const ports = await openPorts();
+  const calls: string[] = [];
+  const note = (call: string, path: string): void => {
+    if (path.includes("/staging/")) calls.push(call);
+  };
+  const disk = changedDisk(ports.disk, (whole) => ({
+    createFile: async (path, bytes, options) => {
+      note(`create${bytes.length > 0 ? " filled" : ""}${options.sync ? ", sync" : ""}`, path);
+      await whole.createFile(path, bytes, options);
+    },
+    open: async (path, mode, options) => {
+      note(`open to ${mode}`, path);
+      return await whole.open(path, mode, options);
+    },
+  }));
+  const box = await openOn({ ...ports, disk }, `${directory}/box`);
+  await box.publish({ "a.txt": "small" });
+  expect(calls.splice(0)).toEqual(["create filled, sync"]);
+  // Before the payload: a sweeper finds the payload of a dead publisher by its ticket.
+  await box.publish({ "a.txt": large });
+  expect(calls).toEqual(["create", "open to write"]);
+  expect(await drain(box)).toHaveLength(2);
 });
 
 it("publishes of many new keys at once share the syncs of the directory above them, and a known one needs none", async () => {
@@ -234,11 +293,80 @@ it("publishes of many new keys at once share the syncs of the directory above th
   expect(synced.filter((path) => path.startsWith("/box/keys"))).toHaveLength(1);
 });
 
+it("keys that are published together share a file, and a duplicate among them affects no other", async () => {
+  const { directory, openPorts } = await makeRealSite();
+  const ports = await openPorts();
+  const box = await openOn(ports, `${directory}/box`);
+  const keys = ["a", "b", "c", "d", "b", "e"];
+  const published = await listOf(box.publishMany(keys.map((key) => ({ files: { "a.txt": key }, key }))));
+  // Of the two under one key either may be first.
+  expect(published[4]!.duplicate).toBe(!published[1]!.duplicate);
+  expect(published[4]!.id).toBe(published[1]!.id);
+  for (const index of [0, 2, 3, 5]) expect(published[index]!.duplicate).toBe(false);
+  const { layout } = await openBoxOn(ports, `${directory}/box`);
+  const identities = await Promise.all(
+    ["a", "b", "c", "d", "e"].map(async (key) => (await ports.disk.stat(layout.key(key))).identity),
+  );
+  expect(new Set(identities).size).toBeLessThan(5);
+  for (const [index, key] of keys.entries())
+    expect((await box.publish({ "a.txt": "again" }, { key })).id).toBe(published[index]!.id);
+  expect(await drain(box)).toHaveLength(5);
+  expect((await box.verify()).problems).toEqual([]);
+});
+
+it("a key of a shared file is released when its ticket is removed, and the other keys of the file stay", async () => {
+  const { directory, openPorts } = await makeRealSite();
+  const ports = await openPorts();
+  const box = await openOn(ports, `${directory}/box`);
+  const publish = (keys: string[]) => listOf(box.publishMany(keys.map((key) => ({ files: { "a.txt": key }, key }))));
+  const keys = ["a", "b", "c", "d", "e", "f"];
+  const first = await publish(keys);
+  // As a process does that has removed two tickets, and has looked at another one.
+  const opened = await openBoxOn(ports, `${directory}/box`);
+  await releaseKey(opened, "c", first[2]!.id);
+  await releaseKey(opened, "d", "another ticket");
+  await releaseKey(opened, "e", first[4]!.id);
+  const isFree = (await publish(keys)).map(({ duplicate }) => !duplicate);
+  expect(isFree).toEqual([false, false, true, false, true, false]);
+});
+
+// It was told IO_ERROR, "it is not there".
+it.each([
+  ["writes its payload", "/data/", { "a.txt": large }],
+  ["syncs its staging", "/staging/", { "a.txt": "1" }],
+])(
+  "a producer that is taken for dead while it %s is told LOCK_LOST, and publishes in a new session",
+  async (_what, at, files) => {
+    const { directory, openPorts } = await makeRealSite();
+    const ports = await openPorts();
+    let isDead = false;
+    const disk = changedDisk(ports.disk, (real) => ({
+      syncDirectory: async (path) => {
+        if (path.includes(at) && !isDead) {
+          isDead = true;
+          const holders = `${directory}/box/.holdfast/holders`;
+          const [record = ""] = (await real.list(holders)).filter((name) => name.endsWith(".json"));
+          await real.rename(`${holders}/${record}`, `${holders}/${record.replace(/json$/, "dead")}`);
+          const other = await openBoxOn(await openPorts(), `${directory}/box`);
+          expect(await other.ground.settle(record.slice(0, 36))).toBe(true);
+          await recover(other, record.slice(0, 36));
+        }
+        await real.syncDirectory(path);
+      },
+    }));
+    const box = await openOn({ ...ports, disk }, `${directory}/box`);
+    expect(await failureOf(box.publish(files, { key: "k" }))).toMatchObject({ code: "LOCK_LOST" });
+    expect(isDead).toBe(true);
+    expect(await box.publish(files, { key: "k" })).toMatchObject({ duplicate: false });
+    expect(await drain(box)).toMatchObject([{ files }]);
+  },
+);
+
 describe("a ticket of a group", () => {
   const inGroup = { key: "k", group: "customer 7" };
 
   // It was discarded, and both were told that it was published.
-  it("has its place when its publish is repeated, though it cannot be read", async () => {
+  it("keeps its position when its publish is repeated, even if it cannot be read", async () => {
     const { directory, openPorts } = await makeRealSite();
     const ports = await openPorts();
     let goOn = (): void => undefined;
@@ -267,7 +395,31 @@ describe("a ticket of a group", () => {
     expect((await filesIn(ports.disk, `${directory}/box/lanes`)).join()).toContain(repeated.id);
   });
 
-  it("is told OUTCOME_UNKNOWN, and asks for no more places, when none can be made durable", async () => {
+  // It was acknowledged although it was gone, and its key stayed taken.
+  it.each([["a group", inGroup] as const, ["no group", { key: "k" }] as const])(
+    "of %s that a person removes from staging/ is not acknowledged, and can be published again",
+    async (_what, options) => {
+      const { directory, openPorts } = await makeRealSite();
+      const ports = await openPorts();
+      let isCleared = false;
+      const disk = changedDisk(ports.disk, (real) => ({
+        rename: async (from, to) => {
+          if (from.includes("/staging/") && !isCleared) {
+            isCleared = true;
+            await real.unlink(from);
+          }
+          await real.rename(from, to);
+        },
+      }));
+      const box = await openOn({ ...ports, disk }, `${directory}/box`);
+      expect(await failureOf(box.publish({ "a.txt": "1" }, options))).toMatchObject({ code: "OUTCOME_UNKNOWN" });
+      expect(await box.publish({ "a.txt": "2" }, options)).toMatchObject({ duplicate: false });
+      expect(await drain(box)).toMatchObject([{ files: { "a.txt": "2" } }]);
+      expect(await box.verify()).toMatchObject({ ok: true, problems: [] });
+    },
+  );
+
+  it("fails with OUTCOME_UNKNOWN, and requests no more positions, if none can be made durable", async () => {
     const { directory, openPorts } = await makeRealSite();
     const ports = await openPorts();
     let isBroken = false;

@@ -1,25 +1,29 @@
-// One look at everything in a box: what is wrong, what can be done about it, and how far the look has come.
+// One inspection of a box: its findings, the repairs for them, and its progress.
 import type { Problem, VerifyOptions } from "../../../common.ts";
+import { isHoldfastError, messageOf } from "../../../errors.ts";
+import { isUnreadable } from "../../../durable/publish/record-file.ts";
 import { moveAside } from "../../../part/aside.ts";
 import { Findings } from "../../../part/findings.ts";
 import type { Box } from "../../box/box.ts";
+import { nameExists } from "../../box/names.ts";
 
 export type Repair = () => Promise<void>;
 
 export const repairable = "Run verify with repair.";
+const mayNotRead = "Give the user of this process the right to read it, and verify again.";
 const restore = "Restore the file from a backup.";
 
 export class Inspection {
   readonly box: Box;
   readonly repairs: Repair[] = [];
-  /** How many tickets were looked at. */
+  /** Number of tickets checked. */
   checked = 0;
   readonly #findings = new Findings(restore);
   readonly #options: VerifyOptions;
   #done = 0;
   #total = 0;
 
-  /** Whether nothing was repaired before in the same call. */
+  /** True until this call has repaired something. */
   readonly isFirst: boolean;
 
   constructor(box: Box, options: VerifyOptions, isFirst: boolean) {
@@ -44,7 +48,7 @@ export class Inspection {
     this.#total += count;
   }
 
-  /** One more of what is expected was looked at. */
+  /** Counts one more item as checked. */
   step(): void {
     this.signal.throwIfAborted();
     this.#done++;
@@ -61,6 +65,19 @@ export class Inspection {
     if (repair !== undefined) this.repairs.push(repair);
   }
 
+  /**
+   * Reports a record that cannot be read. A record of a newer release, or one that this user may
+   * not read, may be intact: a repair leaves it alone. Rethrows an error that does not concern this
+   * record.
+   */
+  unreadable(path: string, error: unknown, repair?: Repair): void {
+    if (!isUnreadable(error) && !isHoldfastError(error, "IO_ERROR")) throw error;
+    const what = messageOf(error);
+    if (isHoldfastError(error, "NEWER_FORMAT")) this.damage(path, what, undefined, "Upgrade Holdfast here.");
+    else if (isHoldfastError(error, "NO_PERMISSION")) this.damage(path, what, undefined, mayNotRead);
+    else this.damage(path, what, repair);
+  }
+
   leftover(path: string, what: string, repair: Repair): void {
     this.#findings.leftover({ path }, what, `It does no harm. ${repairable}`);
     this.repairs.push(repair);
@@ -70,21 +87,21 @@ export class Inspection {
     this.#findings.note({ path }, what, remedy);
   }
 
-  /** A file that Holdfast has not made. */
+  /** Reports a file that Holdfast did not make. */
   stray(path: string): void {
-    this.leftover(path, "It is no file of this box.", this.aside(path));
+    this.leftover(path, "It is not a file of this box.", this.aside(path));
   }
 
-  /** The repair that moves `path` into `aside/` of the box, where a person can look at it. */
+  /** Returns the repair that moves `path` to the box's `aside/`, where a person can examine it. */
   aside(path: string): Repair {
     const { disk, layout } = this.box;
     const newId = (): string => this.box.newId();
     return async () => void (await moveAside({ disk, directory: layout.directory, newId }, path));
   }
 
-  /** Whether what was found wrong is still there: other processes go on meanwhile. */
+  /** True if `path` still exists: other processes continue meanwhile. */
   async isStill(path: string): Promise<boolean> {
-    return await this.box.disk.canOpen(path);
+    return await nameExists(this.box.disk, path);
   }
 }
 

@@ -1,12 +1,15 @@
-// Checks the ledger of a box: each name has a record of its key, and the outputs that the record names.
+// Checks the ledger of a box: each name has the record of its key, and the outputs that the record
+// names.
 import { createHash } from "node:crypto";
-import { isHoldfastError } from "../../../errors.ts";
 import { hasErrno } from "../../../ports/disk-error.ts";
 import { encodeRecord, recordBytesMax } from "../../../format/record.ts";
+import { isLink } from "../../../durable/publish/directory.ts";
 import { replace } from "../../../durable/publish/publish.ts";
 import { findRecord } from "../../../durable/publish/record-file.ts";
 import { createUniqueFile } from "../../../durable/publish/unique-file.ts";
+import { readChunks } from "../../../part/read-chunks.ts";
 import type { Box } from "../../box/box.ts";
+import { findOwner } from "../../box/key-file.ts";
 import { committedKind, findCommitted, recordName, type Committed, type LedgerEntry } from "../../ledger/ledger.ts";
 import { ticketKind } from "../../model/manifest.ts";
 import { orUndefined } from "../find.ts";
@@ -14,7 +17,7 @@ import { ticketsIn } from "../tickets.ts";
 import type { Inspection, Repair } from "./inspection.ts";
 
 const hashPattern = /^[0-9a-f]{64}$/;
-/** A ticket that was replayed more often is not expected. */
+/** The largest number of replays of one ticket that the check knows. */
 const replaysMax = 100;
 
 export async function checkLedger(inspection: Inspection, shards: readonly string[]): Promise<void> {
@@ -37,12 +40,10 @@ async function checkEntry(inspection: Inspection, path: string): Promise<void> {
   try {
     entry = await findCommitted(box, path);
   } catch (error) {
-    if (isHoldfastError(error, "NEWER_FORMAT"))
-      return inspection.damage(path, error.message, undefined, "Upgrade Holdfast here.");
-    if (!isHoldfastError(error, "CORRUPT")) throw error;
-    return inspection.damage(path, error.message, remake(inspection, path));
+    return inspection.unreadable(path, error, remake(inspection, path));
   }
   if (entry === undefined) {
+    if (await isLink(box.disk, path)) return inspection.stray(path);
     if (!(await inspection.isStill(path))) return;
     return inspection.damage(path, "It has no record.", remake(inspection, path));
   }
@@ -58,14 +59,15 @@ async function checkEntry(inspection: Inspection, path: string): Promise<void> {
 }
 
 /**
- * The name of a key that was done must stay taken, or the key is done twice. So the record is made anew from the ticket
- * that has the key; what the handler had returned is lost. The damaged one stays beside it, in `aside/`.
+ * If the name of a processed key became free, the key could be processed twice. The repair
+ * therefore writes a new record from the ticket that has the key; the handler's result is lost. The
+ * damaged record is moved to `aside/`.
  */
 function remake(inspection: Inspection, path: string): Repair {
   const { box } = inspection;
   return async () => {
     const known = await findKey(box, path);
-    // No ticket has this key, so none can be done twice; a backup may have the record.
+    // No ticket has this key, so nothing can be processed twice.
     if (known === undefined) return;
     const isDirectory = (await box.disk.findStat(path))?.kind === "directory";
     const committed: Committed = {
@@ -76,7 +78,10 @@ function remake(inspection: Inspection, path: string): Repair {
       sent: [],
     };
     const record = isDirectory ? `${path}/${recordName}` : path;
-    await keepCopy(box, record);
+    // A directory must be moved away first: a rename cannot replace it by a file.
+    const inItsPlace = (await box.disk.findStat(record))?.kind ?? "file";
+    if (inItsPlace === "file") await keepCopy(box, record);
+    else await inspection.aside(record)();
     await replace(box.ground.staging, record, encodeRecord(committedKind, committed), { sync: box.isSynced });
   };
 }
@@ -85,10 +90,13 @@ interface DoneTicket extends Pick<Committed, "key" | "id" | "claims"> {
   readonly replays: number;
 }
 
-/** By the key's own name, which has the same hash; else by all tickets. */
+/**
+ * Finds the ticket of a key by its key file, whose name has the same hash, or else among all
+ * tickets.
+ */
 async function findKey(box: Box, path: string): Promise<DoneTicket | undefined> {
   const hash = path.slice(path.lastIndexOf("/") + 1);
-  const first = await orUndefined(findRecord(box.disk, ticketKind, `${box.layout.keys}/${hash.slice(0, 3)}/${hash}`));
+  const first = await orUndefined(findOwner(box, `${box.layout.keys}/${hash.slice(0, 3)}/${hash}`));
   if (first !== undefined) return { key: first.manifest.key, id: first.manifest.id, claims: 0, replays: 0 };
   for (const state of ["archive", "processing", "incoming", "error"] as const)
     for await (const { name, path: at } of ticketsIn(box, state)) {
@@ -109,7 +117,7 @@ async function keepCopy(box: Box, path: string): Promise<void> {
     await createUniqueFile(box.disk, `${aside}/${name}.${box.newId()}`, bytes, { sync: box.isSynced });
     await box.sync(aside);
   } catch (error) {
-    // Nothing is there, or so much that it was never a record.
+    // The record is missing, or too large to be one.
     if (!hasErrno(error, "ENOENT", "EFBIG")) throw error;
   }
 }
@@ -123,20 +131,13 @@ async function outputsOf(box: Box, directory: string): Promise<Committed["output
   return outputs;
 }
 
-const pieceBytes = 1024 * 1024;
-
 async function digestOf(box: Box, path: string): Promise<{ size: number; sha256: string } | undefined> {
   const hash = createHash("sha256");
   let size = 0;
   try {
-    const file = await box.disk.open(path, "read");
-    try {
-      for (let piece = await file.read(0, pieceBytes); piece.length > 0; piece = await file.read(size, pieceBytes)) {
-        hash.update(piece);
-        size += piece.length;
-      }
-    } finally {
-      await file.close();
+    for await (const piece of readChunks(box.disk, path)) {
+      hash.update(piece);
+      size += piece.length;
     }
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ENOTDIR")) return undefined;

@@ -1,7 +1,8 @@
-// Checks the tickets of a box: each can be read, is what its name says, and has its payload.
-import { isHoldfastError } from "../../../errors.ts";
+// Checks the tickets of a box: each can be read, matches its name, and has its payload.
+import { isHoldfastError, messageOf } from "../../../errors.ts";
 import { hasErrno } from "../../../ports/disk-error.ts";
-import { getRecord } from "../../../durable/publish/record-file.ts";
+import { isLink } from "../../../durable/publish/directory.ts";
+import { getRecord, isUnreadable } from "../../../durable/publish/record-file.ts";
 import type { Box } from "../../box/box.ts";
 import { claimTicket } from "../../consume/claim.ts";
 import { checkPayload } from "../../consume/payload-check.ts";
@@ -18,31 +19,32 @@ export async function checkTicket(inspection: Inspection, found: FoundTicket): P
   try {
     ticket = await getRecord(box.disk, ticketKind, path);
   } catch (error) {
-    if (hasErrno(error, "ENOENT", "ESTALE")) return;
-    if (isHoldfastError(error, "NEWER_FORMAT")) {
-      inspection.checked++;
-      return inspection.damage(path, error.message, undefined, "Upgrade Holdfast here.");
+    if (hasErrno(error, "ENOENT", "ESTALE")) {
+      // The ticket moved, unless the entry is a dangling link.
+      if (await isLink(box.disk, path)) inspection.stray(path);
+      return;
     }
-    if (!isHoldfastError(error, "CORRUPT", "IO_ERROR")) throw error;
     inspection.checked++;
-    return await reportUnreadable(inspection, found, error.message);
+    if (isHoldfastError(error, "NEWER_FORMAT", "NO_PERMISSION")) return inspection.unreadable(path, error);
+    if (!isUnreadable(error) && !isHoldfastError(error, "IO_ERROR")) throw error;
+    return await reportUnreadable(inspection, found, messageOf(error));
   }
   inspection.checked++;
   const { id } = ticket.manifest;
   if (id !== name.id) return await reportUnreadable(inspection, found, `It is a copy of ticket ${id}.`);
-  // A process that has claimed it has checked it, and may be done with it at any moment.
+  // The process that claimed the ticket has checked its files, and may finish it at any moment.
   if (holder !== undefined) return;
   try {
     await checkPayload(box, ticket, inspection.signal);
   } catch (error) {
-    if (!isHoldfastError(error, "PAYLOAD_MISMATCH")) throw error;
+    if (!isHoldfastError(error, "PAYLOAD_MISMATCH")) return inspection.unreadable(path, error);
     await report(inspection, found, "mismatch", error.message);
   }
 }
 
 /**
- * A dead letter whose file cannot be read is told each time: it cannot be replayed. A repair moves it aside only if it
- * was a dead letter before: until then its reason is to be seen.
+ * An unreadable dead letter is reported each time: it cannot be replayed. A repair moves it aside
+ * only if it was a dead letter before this call, so that a person can see its reason first.
  */
 async function reportUnreadable(inspection: Inspection, found: FoundTicket, why: string): Promise<void> {
   const { box } = inspection;
@@ -57,16 +59,16 @@ async function reportUnreadable(inspection: Inspection, found: FoundTicket, why:
 async function report(inspection: Inspection, found: FoundTicket, outcome: NoteOutcome, why: string): Promise<void> {
   const { box } = inspection;
   const { path, state, holder, name } = found;
-  // A dead letter that says why it is one needs nothing more.
+  // A dead letter with a recorded reason needs no report.
   if (state === "error" && (await historyOf(box, name)).length > 0) return;
   if (!(await inspection.isStill(path))) return;
   if (holder !== undefined)
-    return inspection.damage(path, why, undefined, "The process that has claimed it sees to it, or its successor.");
+    return inspection.damage(path, why, undefined, "The process that claimed it handles it, or the next one.");
   const isOver = state === "archive" || state === "error";
   inspection.damage(path, why, isOver ? inspection.aside(path) : toDeadLetters(box, found, outcome, why));
 }
 
-/** As a consumer does it, by a claim: one of the two wins. */
+/** Claims the ticket as a consumer does. If a consumer was faster, the repair does nothing. */
 function toDeadLetters(box: Box, { path, name }: FoundTicket, outcome: NoteOutcome, why: string): Repair {
   return async () => {
     const session = await box.ground.session();
@@ -75,7 +77,7 @@ function toDeadLetters(box: Box, { path, name }: FoundTicket, outcome: NoteOutco
     try {
       await failForGood(box, claim, outcome, why);
     } finally {
-      box.inHand.delete(claim.path);
+      box.inProgress.delete(claim.path);
     }
   };
 }

@@ -1,8 +1,10 @@
-// Verifies a box: every ticket, payload, key and entry of the ledger. Takes no lock, so other processes go on
-// meanwhile. A repair moves damage aside, and gives back what dead processes had in hand; it deletes nothing.
+// Verifies a box: every ticket, payload, key and ledger entry. Takes no lock, so other processes
+// continue meanwhile. A repair moves damage aside and returns the tickets of dead processes; it
+// deletes nothing.
 import type { Problem, VerifyOptions, VerifyReport } from "../../../common.ts";
 import { checkOptions } from "../../../format/known-options.ts";
-import { isHoldfastError } from "../../../errors.ts";
+import { isUnreadable } from "../../../durable/publish/record-file.ts";
+import { isHoldfastError, messageOf } from "../../../errors.ts";
 import { moveAside } from "../../../part/aside.ts";
 import { makeId } from "../../../format/id.ts";
 import type { Ports } from "../../../ports/ports.ts";
@@ -14,13 +16,25 @@ import { leaveBox } from "../../recover/reap.ts";
 import { ticketsIn, type FoundTicket } from "../tickets.ts";
 import { Inspection, repairable } from "./inspection.ts";
 import { checkLedger } from "./ledger-check.ts";
-import { checkHands, checkKeys, checkPayloads, checkStrays, listPayloads, listUnfinished } from "./leftovers.ts";
+import {
+  checkAdopting,
+  checkHolders,
+  checkKeys,
+  checkPayloads,
+  checkStrays,
+  listPayloads,
+  listUnfinished,
+} from "./leftovers.ts";
+import { checkLanes, checkNotes, checkPause } from "./record-check.ts";
 import { checkTicket } from "./ticket-check.ts";
 
-/** What one round gives back may be damaged itself: the next one sees to it. */
+/**
+ * How many rounds a repair makes: a ticket that one round returned to the queue may itself be
+ * damaged, and the next round repairs it.
+ */
 const roundsMax = 3;
 
-/** Reports damage; rejects for other failures: no permission, an abort. */
+/** Reports damage. Rejects for other failures, such as missing permission or an abort. */
 export async function verify(box: Box, options: VerifyOptions): Promise<VerifyReport> {
   checkOptions("verify", options, { repair: true, onProgress: true, signal: true });
   const repaired: Problem[] = [];
@@ -37,7 +51,7 @@ export async function verify(box: Box, options: VerifyOptions): Promise<VerifyRe
   }
 }
 
-/** As `verify`, for a box that may be too damaged to be opened. NOT_A_STORE. */
+/** Like `verify`, for a box that may be too damaged to open. Throws NOT_A_STORE. */
 export async function verifyDirectory(ports: Ports, directory: string, options: VerifyOptions): Promise<VerifyReport> {
   const damage = await findRecordDamage(ports, directory);
   if (damage !== undefined && options.repair !== true) return { ok: false, checked: 0, problems: [damage] };
@@ -49,7 +63,7 @@ export async function verifyDirectory(ports: Ports, directory: string, options: 
   try {
     const report = await verify(box, options);
     if (damage === undefined) return report;
-    const remedy = "It was made anew, with a new id. The damaged one is in aside/.";
+    const remedy = "A new one was written, with a new id. The damaged one is in aside/.";
     return { ...report, problems: [{ ...damage, remedy, repaired: true }, ...report.problems] };
   } finally {
     await leaveBox(box);
@@ -62,16 +76,18 @@ async function findRecordDamage({ disk }: Ports, directory: string): Promise<Pro
     await findBox(disk, directory);
     return undefined;
   } catch (error) {
-    if (!isHoldfastError(error, "CORRUPT")) throw error;
+    // A repair does not replace a record of a newer release, or one that this user may not read.
+    if (!isUnreadable(error) || isHoldfastError(error, "NEWER_FORMAT", "NO_PERMISSION")) throw error;
     const remedy = `Restore it from a backup: it has the id of the box. ${repairable}`;
-    return { severity: "damage", path: `${directory}/box.json`, what: error.message, remedy, repaired: false };
+    return { severity: "damage", path: `${directory}/box.json`, what: messageOf(error), remedy, repaired: false };
   }
 }
 
 async function inspect(box: Box, options: VerifyOptions, isFirst: boolean): Promise<Inspection> {
   options.signal?.throwIfAborted();
   const inspection = new Inspection(box, options, isFirst);
-  // In this order: a ticket is made before its payload and goes after it, and moves from state to state meanwhile.
+  // The order matters: a ticket is created before its payload and removed after it, and moves
+  // between states meanwhile.
   const payloads = await listPayloads(inspection);
   const known = new Set(await listUnfinished(inspection));
   const tickets: FoundTicket[] = [];
@@ -80,7 +96,8 @@ async function inspect(box: Box, options: VerifyOptions, isFirst: boolean): Prom
   const ledgerShards = await box.names(box.layout.ledgers);
   const keyShards = await box.names(box.layout.keys);
   inspection.expect(tickets.length + ledgerShards.length + keyShards.length);
-  await checkHands(inspection);
+  await checkHolders(inspection);
+  await checkAdopting(inspection);
   for (const found of tickets) {
     inspection.step();
     await checkTicket(inspection, found);
@@ -88,11 +105,14 @@ async function inspect(box: Box, options: VerifyOptions, isFirst: boolean): Prom
   await checkLedger(inspection, ledgerShards);
   await checkKeys(inspection, keyShards, known);
   await checkPayloads(inspection, payloads, known);
+  await checkNotes(inspection);
+  await checkPause(inspection);
+  await checkLanes(inspection);
   await checkStrays(inspection);
   return inspection;
 }
 
-/** Those of the rounds before that are not there any more. */
+/** Returns the problems of earlier rounds that are now gone. */
 function repairedOf(before: readonly Problem[], now: readonly Problem[]): Problem[] {
   const keyOf = ({ path, what }: Problem): string => `${path}\n${what}`;
   const left = new Set(now.map(keyOf));
@@ -100,4 +120,5 @@ function repairedOf(before: readonly Problem[], now: readonly Problem[]): Proble
   return [...gone.values()].map((problem) => ({ ...problem, remedy: done, repaired: true }));
 }
 
-const done = "What was damaged is in error/ with the reason, or in aside/; what dead processes had in hand went back.";
+const done =
+  "Damaged files are in error/ with the reason, or in aside/; tickets of dead processes returned to the queue.";

@@ -1,51 +1,104 @@
-// How a program that knows nothing of Holdfast says that a file is complete, and how the done file of an export is
-// named: rules, checked, with their globs and templates.
+// Rules for folders of other programs: how a producer marks a file as complete, and how an export
+// names its done file. Checks the rules, and evaluates their globs and templates.
 import picomatch from "picomatch";
 import { checkOptions } from "../../format/known-options.ts";
-import { checkFileName, checkText } from "../model/arguments.ts";
+import { checkFileName, checkText } from "./arguments.ts";
 
-interface AdoptCommon {
-  /** Globs on file names. Default: all that do not begin with a dot. */
+/** A file as the `key` function of an AdoptRule receives it. */
+export interface AdoptedFile {
+  /** The file name. */
+  readonly name: string;
+  /** SHA-256 of the content, in hex. */
+  readonly sha256: string;
+  /** The key in the manifest, if any. */
+  readonly key?: string;
+}
+
+/** A file as the manifest of another program declares it. Every declared digest is checked. */
+export interface DeclaredFile {
+  /** The file name. */
+  name: string;
+  /** Size in bytes. */
+  size?: number;
+  /** SHA-256 in hex. */
+  sha256?: string;
+  /** MD5 in hex. */
+  md5?: string;
+  /** SHA-1 in hex. */
+  sha1?: string;
+  /** SHA-512 in hex. */
+  sha512?: string;
+  /** Record count. */
+  records?: number;
+  /**
+   * The idempotency key of the whole ticket. All files of one manifest that declare a key declare
+   * the same one.
+   */
+  key?: string;
+}
+
+/**
+ * How a foreign program signals that its files are complete: by a done file, by a manifest, by a
+ * rename, or, as a guess, by a size that does not change for `quietMs`. In templates `{name}` is
+ * the whole file name and `{base}` the name without extension.
+ */
+export type AdoptRule = {
+  /** Globs on file names. Default: all names that do not begin with a dot. */
   include?: readonly string[] | undefined;
   /**
-   * Default: none, so that an equal file tomorrow is a new hand-over. "content": equal name and bytes are one. A
-   * function is asked for the first file of a ticket, by name.
+   * The idempotency key. `content`: equal names with equal bytes are one ticket. A function
+   * receives the first file of the ticket. Default: the key in the manifest; without one, an equal
+   * file is a new ticket.
    */
-  key?: "content" | ((file: { readonly name: string; readonly sha256: string }) => string) | undefined;
+  key?: "content" | ((file: AdoptedFile) => string) | undefined;
+  /** The group of the tickets. Default: none. */
   group?: string | undefined;
+  /** JSON that the consumer receives with the tickets. Default: none. */
   meta?: unknown;
-}
-
-/** What a manifest of another program says of one file. */
-export interface DeclaredFile {
-  name: string;
-  size?: number;
-  sha256?: string;
-  records?: number;
-}
-
-/** `{name}` is the whole file name, `{base}` the name without extension. */
-export type AdoptRule =
-  | (AdoptCommon & { by: "done-file"; done: string })
-  | (AdoptCommon & {
+} & (
+  | {
+      /** Complete once the done file of this name exists. */
+      by: "done-file";
+      /** Template of its name, such as `{name}.done`. */
+      done: string;
+    }
+  | {
+      /** Complete once all files of a manifest exist. */
       by: "manifest";
+      /** Template of the name of the manifest. */
       manifest: string;
+      /** Parses the manifest. Default: JSON, or lines of `sha256sum`. */
       parse?: ((text: string) => readonly DeclaredFile[]) | undefined;
-    })
-  | (AdoptCommon & { by: "rename"; ignore: readonly string[] })
-  | (AdoptCommon & { by: "guess-by-quiet-size"; quietMs: number });
+    }
+  | {
+      /** Complete once the file has its final name. */
+      by: "rename";
+      /** Globs of the names of incomplete files. */
+      ignore: readonly string[];
+    }
+  | {
+      /** Complete once the size did not change for `quietMs`. A guess: if the writer pauses for longer, the file is cut off. */
+      by: "guess-by-quiet-size";
+      /** How long the size must stay the same. */
+      quietMs: number;
+    }
+);
 
+/** How an exported file is signalled as complete. */
 export interface ExportRule {
-  /** Default "{name}.done"; null: no done file (the rename alone is the signal). */
+  /**
+   * Template of the name of the done file. Default `{name}.done`; null writes none, so that the
+   * rename is the signal.
+   */
   done?: string | null | undefined;
-  /** What the done file holds. Default "manifest". */
+  /** Content of the done file: the manifest as JSON, a line of `sha256sum`, or nothing. Default `manifest`. */
   content?: "manifest" | "sha256sum" | "empty" | undefined;
 }
 
 const common = { include: true, key: true, group: true, meta: true, by: true } as const;
 export const exportContents = ["manifest", "sha256sum", "empty"] as const;
 
-/** TypeError or RangeError, naming what is wrong. */
+/** Throws a TypeError or RangeError that names the mistake. */
 export function checkAdoptRule(rule: AdoptRule): void {
   if (typeof rule !== "object" || rule === null) throw new TypeError("adopt: the rule must be an object.");
   switch (rule.by) {
@@ -82,7 +135,7 @@ export function checkAdoptRule(rule: AdoptRule): void {
   if (group !== undefined) checkText("group", group);
 }
 
-/** TypeError. */
+/** Throws a TypeError. */
 export function checkExportRule(rule: ExportRule): void {
   checkOptions("export", rule, { done: true, content: true });
   const { done, content } = rule;
@@ -111,17 +164,17 @@ export function expand(template: string, name: string): string {
   return template.replaceAll(/\{(name|base)\}/g, (_, what) => (what === "name" ? name : base));
 }
 
-/** Which names a rule is about. A name that begins with a dot must be named so. */
+/** Matches the names that a rule covers. A name with a leading dot matches only a glob with one. */
 export function includes({ include = ["*"] }: AdoptRule): (name: string) => boolean {
   return picomatch([...include]);
 }
 
-/** Names of files that a producer is still writing. */
+/** Matches files that a producer is still writing. */
 export function ignores(globs: readonly string[]): (name: string) => boolean {
   return globs.length === 0 ? () => false : picomatch([...globs], { dot: true });
 }
 
-/** Whether a name can be that of a manifest. */
+/** Matches names that can be those of a manifest. */
 export function manifestMatcher(template: string): (name: string) => boolean {
   const parts = template.split(/\{(?:name|base)\}/).map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const pattern = new RegExp(`^${parts.join(".+")}$`, "s");

@@ -1,10 +1,10 @@
-// Neighbours: other boxes that the deliveries of this one send tickets to, opened once each.
+// Target boxes: other boxes that the deliveries of this one send tickets to, each opened once.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { Box } from "../box/box.ts";
 import { openBox, type OpenedBox } from "../box/open-box.ts";
 import { leaveBox } from "../recover/reap.ts";
 
-export class Neighbours {
+export class TargetBoxes {
   readonly #box: Box;
   readonly #leaseMs: number;
   readonly #opened = new Map<string, Promise<OpenedBox>>();
@@ -14,7 +14,10 @@ export class Neighbours {
     this.#leaseMs = leaseMs;
   }
 
-  /** The box in `directory`, which may be this one. NOT_A_STORE when there is none: it is not made. */
+  /**
+   * Opens the box in `directory`, which may be the sending box. Throws NOT_A_STORE if there is
+   * none.
+   */
   async open(directory: string): Promise<Box> {
     const { layout, ground, isSynced } = this.#box;
     if (directory === layout.directory) return this.#box;
@@ -39,8 +42,8 @@ export class Neighbours {
   }
 }
 
-/** It is not made here: it would have the ground of the sender. */
+/** Never creates a box: it would get the ground of the sender. */
 function noTarget(path: string, cause: unknown): Error {
-  const message = `There is no box in ${path}, so nothing can be sent to it. Is the share mounted? Open the box once to make it.`;
+  const message = `There is no box in ${path}, so nothing can be sent to it. Is the share mounted? Open the box once to create it.`;
   return holdfastError("NOT_A_STORE", message, { path }, cause);
 }

@@ -1,48 +1,54 @@
-// The files of a folder taken in: each becomes an object under its path.
+// Imports a folder: puts each of its files into a bucket, under its path as the key.
 import { createHash } from "node:crypto";
 import type { Cancel } from "../common.ts";
 import { isLink } from "../durable/publish/directory.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { readChunks } from "../part/read-chunks.ts";
 import type { Disk } from "../ports/disk.ts";
-import type { ObjectBucket } from "./bucket/object-bucket.ts";
+import type { Bucket } from "./model/bucket.ts";
 
-/** So many files are read at the same time. */
+/** How many files are read in parallel. */
 const atOnce = 4;
 
+/** Options of `importFolder`. */
 export interface ImportOptions extends Cancel {
-  /** What every key begins with. Default: nothing. */
+  /** Prefix of every key. Default: empty. */
   prefix?: string | undefined;
-  /** In bytes. */
+  /** Called now and then with the number of bytes done and the total. */
   onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
+/** The result of `importFolder`. */
 export interface Imported {
-  /** How many were put, and their bytes. */
+  /** How many files were put. */
   readonly files: number;
+  /** How many bytes were put. */
   readonly bytes: number;
-  /** How many were there already with the same bytes. */
+  /** How many files were skipped, because their key already had the same bytes. */
   readonly unchanged: number;
-  /** Paths of what is neither a file nor a directory, or has a name that is not UTF-8: no key can have it. */
+  /** Paths that cannot be imported: neither a file nor a directory, or a name that is not UTF-8. */
   readonly skipped: readonly string[];
 }
 
 interface FoundFile {
-  /** Below the folder. */
+  /** Path relative to the folder. */
   readonly path: string;
   readonly size: number;
 }
 
 export interface ImportWork {
-  /** Of the folder. */
+  /** The disk of the folder. */
   readonly disk: Disk;
   readonly folder: string;
-  readonly bucket: ObjectBucket;
-  /** The directory of the object store, which must not be taken into itself. */
+  readonly bucket: Bucket;
+  /** The directory of the object store, which must not be imported into itself. */
   readonly store: string;
 }
 
-/** INVALID_PATH; BAD_DIGEST for a file that changes while it is read. What was put by then stays. */
+/**
+ * Throws INVALID_PATH, or BAD_DIGEST for a file that changes while it is read. Objects that were
+ * put before the failure stay.
+ */
 export async function importFiles(work: ImportWork, options: ImportOptions): Promise<Imported> {
   const { disk, bucket } = work;
   const { prefix = "", signal, onProgress } = options;
@@ -78,30 +84,31 @@ export async function importFiles(work: ImportWork, options: ImportOptions): Pro
 
 async function findFolder({ disk, folder, store }: ImportWork): Promise<string> {
   const fail = (why: string): never => {
-    throw holdfastError("INVALID_PATH", `The folder ${folder} cannot be taken in: ${why}`, { path: folder });
+    throw holdfastError("INVALID_PATH", `The folder ${folder} cannot be imported: ${why}`, { path: folder });
   };
   const stat = await disk.findStat(folder);
-  if (stat === undefined) fail("it is not there. Is the share mounted?");
+  if (stat === undefined) fail("it does not exist. Is the share mounted?");
   if (stat?.kind !== "directory") fail("it is not a directory.");
   const path = await disk.realPath(folder);
   if (`${store}/`.startsWith(`${path}/`) || `${path}/`.startsWith(`${store}/`))
-    fail(`the object store ${store} is in it, or it is a part of it. Choose another folder.`);
+    fail(`it contains the object store ${store}, or is inside it. Choose another folder.`);
   return path;
 }
 
-/** In the order of their names, so that a second run meets them in the same order. */
+/** Sorted by name, so that a second run visits the files in the same order. */
 async function* filesBelow(disk: Disk, folder: string, below: string, skipped: string[]): AsyncGenerator<FoundFile> {
   const names = (await disk.list(below === "" ? folder : `${folder}/${below}`)).sort();
   for (const [index, name] of names.entries()) {
     const path = below === "" ? name : `${below}/${name}`;
     const stat = await disk.findStat(`${folder}/${path}`);
-    // A name that is not UTF-8 comes with these in the place of its bytes, and is not found by that.
-    // If another file has that very name, it comes twice.
+    // Finds names that are not UTF-8. Such a name is listed with U+FFFD for its invalid bytes, and
+    // stat does not find it. If another file really has the name with U+FFFD, that name is listed
+    // twice.
     if (name.includes("\ufffd") && (stat === undefined || names[index - 1] === name)) {
       skipped.push(`${folder}/${path}`);
       continue;
     }
-    // Behind a symbolic link lies what belongs to another place.
+    // Symbolic links are not followed: their targets are not part of the folder.
     const kind = (await isLink(disk, `${folder}/${path}`)) ? "other" : stat?.kind;
     if (kind === "directory") yield* filesBelow(disk, folder, path, skipped);
     else if (kind === "file" && stat !== undefined) yield { path, size: stat.size };
@@ -109,8 +116,8 @@ async function* filesBelow(disk: Disk, folder: string, below: string, skipped: s
   }
 }
 
-/** Whether the current object has the bytes of the file: by its ETag, which is their MD5. */
-async function isThere(bucket: ObjectBucket, key: string, disk: Disk, file: string, size: number): Promise<boolean> {
+/** True if the current object has the bytes of the file. Compares the ETag, which is their MD5. */
+async function isThere(bucket: Bucket, key: string, disk: Disk, file: string, size: number): Promise<boolean> {
   try {
     const current = await bucket.head(key);
     if (current.size !== size) return false;

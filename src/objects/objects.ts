@@ -1,4 +1,4 @@
-// DirectoryObjects: an object store in a directory, with its buckets.
+// DirectoryObjects is an object store in a directory, with its buckets.
 import type { Cancel, VerifyOptions, VerifyReport } from "../common.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { checkOptions } from "../format/known-options.ts";
@@ -8,43 +8,45 @@ import type { OpenedObjects } from "./bucket/open-objects.ts";
 import type { OpenBucket } from "./bucket/open-bucket.ts";
 import { Announcements } from "./listing/announcements.ts";
 import { KeyIndex, mergeAt } from "./listing/key-index.ts";
-import { Collector, type Collected } from "./collect/collect.ts";
+import { mergeKeys, type OpenedIndex } from "./listing/listed-keys.ts";
+import { Collector } from "./collect/collect.ts";
 import { verifyObjects } from "./collect/verify.ts";
 import type { PathHold } from "../locks/path/path-hold.ts";
-import { Leases } from "../part/leases.ts";
-import { checkSettings } from "./model/arguments.ts";
-import type { BucketInfo, ObjectStoreOptions, Versioning } from "./model/object-store.ts";
-import { versionings } from "./bucket/bucket-config.ts";
+import { directoryLeases, type Leases } from "../part/leases.ts";
+import type { Bucket } from "./model/bucket.ts";
+import type { Versioning } from "./model/object.ts";
+import type { BucketInfo, Collected, ObjectStore, ObjectStoreOptions } from "./model/object-store.ts";
+import { newSettings } from "./bucket/bucket-config.ts";
 
 const inlineMaxDefault = 64 * 1024;
 
-export class DirectoryObjects implements AsyncDisposable {
+/** An object store in a directory. */
+export class DirectoryObjects implements ObjectStore {
   readonly directory: string;
   readonly #opened: OpenedObjects;
   readonly #buckets: Buckets;
   readonly #use: BucketUse;
   readonly #leases: Leases;
-  readonly #announcements = new Announcements(async (bucket) => await (await this.#openIndex(bucket)).merge(mergeAt));
-  /** By the directory of the index: a bucket that is made again has another one. */
+  readonly #announcements = new Announcements((bucket) => mergeKeys(bucket, this.#indexOf(bucket), mergeAt));
+  /** By the directory of the index: a bucket that is created again has a new directory. */
   readonly #indexes = new Map<string, Promise<KeyIndex>>();
   readonly #underWay = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
   constructor(opened: OpenedObjects, { inlineMax = inlineMaxDefault }: ObjectStoreOptions = {}) {
-    this.directory = opened.place.layout.directory;
+    this.directory = opened.storage.layout.directory;
     this.#opened = opened;
-    this.#buckets = new Buckets(opened.place);
-    this.#leases = new Leases(this.directory, async () => opened.place.ground);
+    this.#buckets = new Buckets(opened.storage);
+    this.#leases = directoryLeases(this.directory, async () => opened.storage.ground);
     this.#use = {
       buckets: this.#buckets,
       inlineMax,
       announce: (bucket, key, incarnation) => this.#announcements.announce(bucket, key, incarnation),
-      openIndex: (bucket) => this.#openIndex(bucket),
+      indexOf: (bucket) => this.#indexOf(bucket),
       run: (work) => this.#run(work),
     };
   }
 
-  /** How many keys this process remembers: it does not grow with the number of keys that were put. */
   get keysInMemory(): number {
     return this.#buckets.keysInMemory;
   }
@@ -52,18 +54,15 @@ export class DirectoryObjects implements AsyncDisposable {
   async createBucket(
     name: string,
     options: { versioning?: Versioning | undefined; objectLock?: boolean | undefined } = {},
-  ): Promise<ObjectBucket> {
-    checkOptions("createBucket", options, { versioning: true, objectLock: true });
-    const { objectLock = false, versioning = objectLock ? "enabled" : "off" } = options;
-    if (!versionings.includes(versioning))
-      throw new TypeError(`versioning is one of ${versionings.join(", ")}, not ${versioning as string}.`);
-    checkSettings("createBucket", { objectLock });
-    if (objectLock && versioning !== "enabled") throw new TypeError("Object lock needs versioning to be enabled.");
+  ): Promise<Bucket> {
+    const settings = newSettings(options);
     await this.#run(async () => {
-      await this.#buckets.create(name, { versioning, objectLock });
-      // For users who may only read: they cannot make the index that a listing begins with. Whatever
-      // fails here, the bucket is made, and the next process that may write makes its index.
+      await this.#buckets.create(name, settings);
+      // Created here for users who may only read: they cannot create the index that a listing
+      // needs. If this fails, the bucket exists anyway, and the next process that may write creates
+      // the index.
       await this.#makeIndex(name).catch(() => undefined);
+      await this.#opened.storage.reserve.fill();
     });
     return new ObjectBucket(name, this.#use);
   }
@@ -73,15 +72,14 @@ export class DirectoryObjects implements AsyncDisposable {
     if (bucket !== undefined) await this.#openIndex(bucket);
   }
 
-  /** NO_SUCH_BUCKET. */
-  async bucket(name: string): Promise<ObjectBucket> {
+  async bucket(name: string): Promise<Bucket> {
     return await this.#run(async () => {
       await (await this.#buckets.get(name)).mustBeThere();
       return new ObjectBucket(name, this.#use);
     });
   }
 
-  async findBucket(name: string): Promise<ObjectBucket | undefined> {
+  async findBucket(name: string): Promise<Bucket | undefined> {
     const found = await this.#run(() => this.#buckets.findLiving(name));
     return found && new ObjectBucket(name, this.#use);
   }
@@ -90,26 +88,26 @@ export class DirectoryObjects implements AsyncDisposable {
     return await this.#run(() => this.#buckets.list());
   }
 
-  /** NO_SUCH_BUCKET, BUCKET_NOT_EMPTY. */
   async deleteBucket(name: string, options: { abortUploads?: boolean | undefined } = {}): Promise<void> {
     checkOptions("deleteBucket", options, { abortUploads: true });
     const { abortUploads = false } = options;
-    await this.#run(() => this.#buckets.delete(name, abortUploads));
+    await this.#run(() => this.#opened.storage.reserve.use(() => this.#buckets.delete(name, abortUploads)));
   }
 
-  /** Removes what is not needed any more: one process at a time, whichever asks. */
   async collect(options: Cancel = {}): Promise<Collected> {
     checkOptions("collect", options, { signal: true });
     const { signal } = options;
     return await this.#run(async () => {
-      // No room for a lease, and a collection makes room. It only spares other processes the same work.
+      // Collects even without the lease: a full disk has no room for a lease, and the collection
+      // makes room. The lease only spares other processes the same work.
       const hold = await this.#lease(signal).catch((error: unknown) => {
         if (!isHoldfastError(error, "DISK_FULL")) throw error;
       });
       try {
-        return await new Collector(this.#opened.place, this.#buckets, this.#use.openIndex).collect({ signal });
+        return await new Collector(this.#opened.storage, this.#buckets, this.#use.indexOf).collect({ signal });
       } finally {
-        // A lease that could not be released ends with this process.
+        await this.#opened.storage.reserve.fill();
+        // An error is ignored: a lease that could not be released ends with this process.
         await hold?.release().catch(() => undefined);
       }
     });
@@ -118,10 +116,11 @@ export class DirectoryObjects implements AsyncDisposable {
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
     checkOptions("verify", options, { signal: true, repair: true, onProgress: true });
     return await this.#run(async () => {
-      // One process repairs at a time, so that none moves what another one has put in the place of damage.
+      // Only one process repairs at a time: a second one could move what the first has just
+      // restored.
       const hold = options.repair === true ? await this.#lease(options.signal) : undefined;
       try {
-        return await verifyObjects(this.#opened.place, this.#buckets, options);
+        return await verifyObjects(this.#opened.storage, this.#buckets, options);
       } finally {
         await hold?.release().catch(() => undefined);
       }
@@ -132,7 +131,6 @@ export class DirectoryObjects implements AsyncDisposable {
     return await this.#leases.acquire("collect", signal ?? new AbortController().signal);
   }
 
-  /** Waits for what is under way, and leaves. */
   async close(): Promise<void> {
     await (this.#closing ??= this.#close());
   }
@@ -145,7 +143,17 @@ export class DirectoryObjects implements AsyncDisposable {
     await Promise.allSettled([...this.#underWay]);
     await this.#announcements.settled();
     await this.#leases.close();
-    if (this.#opened.ownsGround) await this.#opened.place.ground.close();
+    if (this.#opened.ownsGround) await this.#opened.storage.ground.close();
+  }
+
+  #indexOf(bucket: OpenBucket): OpenedIndex {
+    return {
+      open: () => this.#openIndex(bucket),
+      openAgain: () => {
+        this.#indexes.delete(bucket.layout.index);
+        return this.#openIndex(bucket);
+      },
+    };
   }
 
   async #openIndex(bucket: OpenBucket): Promise<KeyIndex> {

@@ -15,8 +15,8 @@ async function drained(items: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of items);
 }
 
-describe("options that a call does not have", () => {
-  it("are named, also where another call has them", async () => {
+describe("unknown options", () => {
+  it("are refused by name, even if another call has them", async () => {
     const bucket = await bucketOf("enabled");
     await bucket.put("cat", "x");
     const upload = await bucket.createUpload("film");
@@ -41,8 +41,8 @@ describe("options that a call does not have", () => {
   });
 });
 
-describe("arguments of the wrong kind", () => {
-  it("of a bucket are refused before anything is written, and it stays as it was", async () => {
+describe("arguments of the wrong type", () => {
+  it("of a bucket are refused before anything is written, and the bucket is unchanged", async () => {
     const store = await memoryStore();
     for (const objectLock of ["yes", 1, null])
       expect(await kindOf(store.createBucket("films", { objectLock } as never))).toBe("TypeError");
@@ -94,7 +94,7 @@ describe("arguments of the wrong kind", () => {
     expect((await bucket.listVersions()).versions).toEqual([]);
   });
 
-  it("of listings, parts and updates are refused; a limit of 0 gives an empty page", async () => {
+  it("of listings, parts and updates are refused; a limit of 0 returns an empty page", async () => {
     const bucket = await bucketOf("enabled");
     await bucket.put("cat", "x");
     const upload = await bucket.createUpload("film");
@@ -124,7 +124,7 @@ describe("arguments of the wrong kind", () => {
   });
 });
 
-it("a copy is compared with what was declared, and nothing is stored when it is another one", async () => {
+it("a copy that does not match the declared digest is not stored", async () => {
   const bucket = await bucketOf("enabled");
   const { etag } = await bucket.put("cat", "meow");
   for (const wrong of [{ size: 3 }, { md5: "0".repeat(32) }])
@@ -134,7 +134,7 @@ it("a copy is compared with what was declared, and nothing is stored when it is 
   expect(await textOf(bucket, "dog")).toBe("meow");
 });
 
-it("a condition on an object that is not there, or was deleted, is told as a lost race, and says that nothing is there", async () => {
+it("a condition on a missing or deleted object throws PRECONDITION_FAILED without a current version", async () => {
   const bucket = await bucketOf("enabled");
   const { etag } = await bucket.put("gone", "x");
   await bucket.delete("gone");
@@ -152,7 +152,7 @@ it("a condition on an object that is not there, or was deleted, is told as a los
 });
 
 describe("a signal that aborts", () => {
-  it("ends an update whose change hangs at once, with its reason", async () => {
+  it("immediately ends an update whose change hangs, with its reason", async () => {
     const bucket = await bucketOf("enabled");
     const abort = new AbortController();
     const updating = bucket.update("cat", () => new Promise<never>(() => undefined), { signal: abort.signal });
@@ -161,7 +161,7 @@ describe("a signal that aborts", () => {
     expect(await codeOf(bucket.get("cat"))).toBe("NO_SUCH_KEY");
   });
 
-  it("is heard between two entries of an iteration", async () => {
+  it("stops an iteration between two entries", async () => {
     const bucket = await bucketOf("enabled");
     for (const key of ["a", "b", "c"]) await bucket.put(key, "x");
     await bucket.put("a", "y");
@@ -183,7 +183,7 @@ describe("a signal that aborts", () => {
     }
   });
 
-  it("is heard by the stream of an object, of any size", async () => {
+  it("stops the stream of an object of any size", async () => {
     for (const inlineMax of [0, 16 * 1024 * 1024]) {
       const bucket = await newBucket(memorySite, "enabled", { inlineMax });
       await bucket.put("cat", Buffer.alloc(1024 * 1024, 1));
@@ -197,7 +197,7 @@ describe("a signal that aborts", () => {
   });
 });
 
-it("of many callers that delete a bucket at the same time one has deleted it, and the others are told that there is none", async () => {
+it("exactly one of many callers that delete a bucket succeeds; the others get NO_SUCH_BUCKET", async () => {
   const store = await memoryStore();
   await store.createBucket("films");
   const told = await Promise.all(Array.from({ length: 8 }, () => codeOf(store.deleteBucket("films"))));

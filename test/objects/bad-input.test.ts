@@ -1,7 +1,7 @@
 // What callers give that makes no sense, and files that were altered: an error that says so, and
 // never other bytes.
 import { describe, expect, it } from "vitest";
-import type { ObjectBucket } from "../../src/objects/bucket/object-bucket.ts";
+import type { Bucket } from "../../src/objects/model/bucket.ts";
 import type { DirectoryObjects } from "../../src/objects/objects.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { memorySite } from "./acceptance/memory-bucket.ts";
@@ -13,7 +13,7 @@ const wrong = { wrongOption: true } as never;
 interface Opened {
   readonly site: ObjectSite;
   readonly store: DirectoryObjects;
-  readonly bucket: ObjectBucket;
+  readonly bucket: Bucket;
   readonly disk: Disk;
 }
 
@@ -54,8 +54,8 @@ async function readAnew({ site }: Opened, key: string, versionId?: string): Prom
   }
 }
 
-describe("a record that was altered", () => {
-  it("at any byte is CORRUPT with its file and its key, and gives no other bytes", async () => {
+describe("an altered record", () => {
+  it("is CORRUPT with its path and key, whichever byte was changed, and serves no wrong bytes", async () => {
     const opened = await open();
     await opened.bucket.put("cat", "the body");
     const [path] = await slotsOf(opened, "cat");
@@ -74,7 +74,7 @@ describe("a record that was altered", () => {
     expect(await readAnew(opened, "cat")).toBe("the body");
   });
 
-  it("by cutting it off at any length is CORRUPT, too", async () => {
+  it("is CORRUPT if it was truncated at any length", async () => {
     const opened = await open();
     await opened.bucket.put("cat", "the body");
     const [path] = await slotsOf(opened, "cat");
@@ -85,7 +85,7 @@ describe("a record that was altered", () => {
     }
   });
 
-  it("by the record of another key or of another version is not taken for it", async () => {
+  it("is not served if it was replaced by the record of another key or version", async () => {
     const opened = await open();
     const { bucket, disk } = opened;
     const cat = await bucket.put("cat", "of the cat");
@@ -99,7 +99,7 @@ describe("a record that was altered", () => {
     expect(await readAnew(opened, "cat")).toBe("newer");
   });
 
-  it("of a large body is CORRUPT before its last bytes are given, and when its file is missing", async () => {
+  it("of a large body is CORRUPT before its last bytes are returned, and if its file is missing", async () => {
     const opened = await open();
     await opened.bucket.put("cat", long);
     const files = await filesIn(opened.disk, `${opened.site.directory}/objects/buckets`);
@@ -117,7 +117,7 @@ describe("a record that was altered", () => {
     expect((await opened.store.verify()).problems.map(({ path }) => path)).toEqual([body]);
   });
 
-  it("of a settings file is CORRUPT with its file", async () => {
+  it("of the settings is CORRUPT with its path", async () => {
     const opened = await open();
     await opened.bucket.put("cat", "x");
     const files = await filesIn(opened.disk, `${opened.site.directory}/objects/buckets/photos/config`);
@@ -132,7 +132,7 @@ describe("a record that was altered", () => {
 });
 
 describe("a source that fails", () => {
-  it("at any piece leaves nothing: no version, no body, no temp file", async () => {
+  it("at any chunk leaves nothing: no version, no body, no temp file", async () => {
     const { bucket, disk, site } = await open();
     await bucket.put("warm", "so that all directories are there");
     const before = await filesIn(disk, site.directory);
@@ -165,7 +165,7 @@ describe("a source that fails", () => {
     expect((await filesIn(disk, site.directory)).filter((path) => path.includes("/uploads/"))).toEqual([]);
   });
 
-  it("by giving something that is no bytes, or fewer than were declared, stores nothing", async () => {
+  it("by yielding something other than bytes, or fewer than declared, stores nothing", async () => {
     const { bucket } = await open();
     async function* words(): AsyncGenerator<never> {
       yield "a text" as never;
@@ -179,7 +179,7 @@ describe("a source that fails", () => {
   });
 });
 
-describe("an option that there is not", () => {
+describe("an unknown option", () => {
   it("is a TypeError that names it, at every call", async () => {
     const { store, bucket } = await open();
     await bucket.put("cat", "x");
@@ -227,8 +227,8 @@ describe("an option that there is not", () => {
   });
 });
 
-describe("what is too large or of the wrong kind", () => {
-  it("is refused by name: keys, metadata, tags, headers", async () => {
+describe("input that is too large or of the wrong type", () => {
+  it("is refused with an error that names it: keys, metadata, tags, headers", async () => {
     const { bucket } = await open();
     const many = Object.fromEntries(Array.from({ length: 11 }, (_, index) => [`tag ${index}`, "x"]));
     expect(await codeOf(bucket.put("cat", "x", { tags: many }))).toBe("TOO_LARGE");

@@ -1,10 +1,10 @@
 // Collection on every kind of disk: what is not needed goes, and nothing else.
 import { describe, expect, it } from "vitest";
-import { openPlace } from "../../src/objects/bucket/open-objects.ts";
+import { openStorage } from "../../src/objects/bucket/open-objects.ts";
 import { Buckets } from "../../src/objects/bucket/buckets.ts";
 import { Collector } from "../../src/objects/collect/collect.ts";
-import type { ObjectBucket } from "../../src/objects/bucket/object-bucket.ts";
-import type { ObjectsPlace } from "../../src/objects/bucket/objects-place.ts";
+import type { Bucket } from "../../src/objects/model/bucket.ts";
+import type { ObjectsStorage } from "../../src/objects/bucket/objects-storage.ts";
 import type { OpenBucket } from "../../src/objects/bucket/open-bucket.ts";
 import { versionsOf as listVersions } from "../../src/objects/listing/list-page.ts";
 import { deleteObject } from "../../src/objects/version/delete-version.ts";
@@ -26,19 +26,19 @@ async function collectLater(site: ObjectSite): Promise<number> {
     sleep: (ms: number, options?: object) => ports.clock.sleep(ms, options),
     alarm: (ms: number, ring: () => void) => ports.clock.alarm(ms, ring),
   });
-  const { place, ownsGround } = await openPlace({ ...ports, clock }, `${site.directory}/objects`);
+  const { storage, ownsGround } = await openStorage({ ...ports, clock }, `${site.directory}/objects`);
   try {
-    return (await new Collector(place, new Buckets(place)).collect()).objects;
+    return (await new Collector(storage, new Buckets(storage)).collect()).objects;
   } finally {
-    if (ownsGround) await place.ground.close();
+    if (ownsGround) await storage.ground.close();
   }
 }
 
 /** A process to which a block has four slots. */
-async function openSmallBlocks(site: ObjectSite): Promise<{ place: ObjectsPlace; buckets: Buckets }> {
-  const { place } = await openPlace(await site.openPorts(), `${site.directory}/objects`);
-  Object.assign(place, { slotsPerBlock: 4 });
-  return { place, buckets: new Buckets(place) };
+async function openSmallBlocks(site: ObjectSite): Promise<{ storage: ObjectsStorage; buckets: Buckets }> {
+  const { storage } = await openStorage(await site.openPorts(), `${site.directory}/objects`);
+  Object.assign(storage, { slotsPerBlock: 4 });
+  return { storage, buckets: new Buckets(storage) };
 }
 
 async function putLarge(bucket: OpenBucket, key: string, text: string): Promise<void> {
@@ -52,12 +52,12 @@ async function putLarge(bucket: OpenBucket, key: string, text: string): Promise<
   );
 }
 
-async function makeBucket(site: ObjectSite, versioning: "enabled" | "off"): Promise<ObjectBucket> {
+async function makeBucket(site: ObjectSite, versioning: "enabled" | "off"): Promise<Bucket> {
   return await (await site.open(smallInline)).createBucket("photos", { versioning });
 }
 
 describe.each(sites)("a collection on %s", (_name, make) => {
-  it("removes keys without versions, and leaves all that has one", async () => {
+  it("removes keys without versions, and keeps all others", async () => {
     const site = await objectsOn(make);
     const bucket = await makeBucket(site, "off");
     for (const key of ["cat", "dog", "cow"]) await bucket.put(key, long(key));
@@ -75,7 +75,7 @@ describe.each(sites)("a collection on %s", (_name, make) => {
     expect(await textOf(bucket, "dog")).toBe("again");
   });
 
-  it("removes bodies that no version names when their process is gone, and none that one names", async () => {
+  it("removes the bodies of a dead process that no version names, and no others", async () => {
     const site = await objectsOn(make);
     const bucket = await makeBucket(site, "enabled");
     const gone = await site.open(smallInline);
@@ -93,7 +93,7 @@ describe.each(sites)("a collection on %s", (_name, make) => {
     expect(await versionsOf(bucket, "cat")).toEqual([long("kept")]);
   });
 
-  it("may be asked for by every process at the same time", async () => {
+  it("may be called by all processes at once", async () => {
     const site = await objectsOn(make);
     const bucket = await makeBucket(site, "enabled");
     const stores = [await site.open(), await site.open(), await site.open()];
@@ -103,30 +103,30 @@ describe.each(sites)("a collection on %s", (_name, make) => {
     expect((await versionsOf(bucket, "cat")).sort()).toEqual(["a", "b", "c"].map(long));
   });
 
-  it("removes no body of a key that has a dropped block, whatever it meets first", async () => {
+  it("keeps the bodies of living versions in a key with a dropped block", async () => {
     const site = await objectsOn(make);
     const bucket = await makeBucket(site, "enabled");
-    const { place, buckets } = await openSmallBlocks(site);
+    const { storage, buckets } = await openSmallBlocks(site);
     const open = await buckets.get(bucket.name);
     for (let count = 1; count <= 10; count++) await putLarge(open, "cat", long(`version ${count}`));
     // The versions of block 1 go, and then the block does.
     for (const { versionId } of (await listVersions(open, "cat")).slice(2, 6))
       await deleteObject(open, "cat", { versionId }, async () => undefined);
     expect(await open.useKey("cat", (key) => forgetBlocks(open, key, { restMs: -1 }))).toBe(1);
-    await place.ground.close();
+    await storage.ground.close();
     const later = await openSmallBlocks(site);
-    await new Collector(later.place, later.buckets).collect();
+    await new Collector(later.storage, later.buckets).collect();
     const found = await later.buckets.get(bucket.name);
     const texts: string[] = [];
     for (const { versionId } of await listVersions(found, "cat")) {
       await using object = await openObject(found, "cat", { versionId });
       texts.push(await object.text());
     }
-    await later.place.ground.close();
+    await later.storage.ground.close();
     expect(texts).toEqual([10, 9, 4, 3, 2, 1].map((count) => long(`version ${count}`)));
   });
 
-  it("goes on with other keys and buckets when a key is damaged, and says so at its end", async () => {
+  it("continues with other keys and buckets if a key is damaged, and throws at the end", async () => {
     const site = await objectsOn(make);
     const bucket = await makeBucket(site, "enabled");
     const store = await site.open(smallInline);
@@ -146,7 +146,7 @@ describe.each(sites)("a collection on %s", (_name, make) => {
     expect(await disk.findStat(orphan)).toBeDefined();
   });
 
-  it("leaves what has lost its first slot, and the bodies that it names", async () => {
+  it("keeps a key that lost its first slot, and the bodies that it names", async () => {
     const site = await objectsOn(make);
     const gone = await site.open(smallInline);
     const bucket = await gone.createBucket("photos", { versioning: "enabled" });

@@ -12,7 +12,7 @@ const faults = [
 ];
 
 describe.each(actions.map((action) => [action.name, action] as const))("%s", (_name, action) => {
-  it.each(faults)("on $where is done or not, as its caller is told ($label)", { timeout }, async (fault) => {
+  it.each(faults)("on $where has the outcome that its caller is told ($label)", { timeout }, async (fault) => {
     const { where, label, lasting } = fault;
     await checkFaults(action, { label, lasting }, where === "a network mount");
   });

@@ -10,11 +10,11 @@ function named(...names: readonly string[]): [string, Action][] {
 }
 
 it.each(named("the deletion of a bucket"))(
-  "%s on a disk that is full from any call on is done or not, as its caller is told",
+  "%s on a disk that fills up at any call has the outcome that its caller is told",
   async (_name, action) => await checkFaults(action, { label: "ENOSPC", lasting: true }, false),
 );
 
 it.each(named("a put to a new key"))(
-  "%s whose process is killed at any call is done or not, and what it leaves is collected",
+  "%s whose process is killed at any call happens or not, and its leftovers are collected",
   async (_name, action) => await checkKills(action, false),
 );

@@ -1,15 +1,16 @@
 // One action on an object store of which a disk call fails, or at which its process is killed: it is
 // done or not done, as the caller was told, and what it leaves is collected.
+import { listIfThere } from "../../src/durable/publish/directory.ts";
 import { expect } from "vitest";
 import { isHoldfastError } from "../../src/errors.ts";
-import { openPlace } from "../../src/objects/bucket/open-objects.ts";
+import { openStorage } from "../../src/objects/bucket/open-objects.ts";
 import { Buckets } from "../../src/objects/bucket/buckets.ts";
 import { Collector } from "../../src/objects/collect/collect.ts";
 import type { OpenKey } from "../../src/objects/key/key-chains.ts";
-import { keyDirectories, namesIn } from "../../src/objects/listing/walk-keys.ts";
-import type { PartInfo } from "../../src/objects/model/object-store.ts";
+import { keyDirectories } from "../../src/objects/listing/walk-keys.ts";
+import type { UploadPartInfo } from "../../src/objects/model/object.ts";
 import { DirectoryObjects } from "../../src/objects/objects.ts";
-import type { ObjectBucket } from "../../src/objects/bucket/object-bucket.ts";
+import type { Bucket } from "../../src/objects/model/bucket.ts";
 import { local, nfs, World, type Fault } from "../sites/world.ts";
 import { smallInline, versionsOf } from "./object-sites.ts";
 
@@ -30,13 +31,13 @@ export interface Action {
   readonly done: unknown;
 }
 
-const kept = (store: DirectoryObjects): Promise<ObjectBucket> => store.bucket("kept");
-const passing = (store: DirectoryObjects): Promise<ObjectBucket> => store.bucket("passing");
+const kept = (store: DirectoryObjects): Promise<Bucket> => store.bucket("kept");
+const passing = (store: DirectoryObjects): Promise<Bucket> => store.bucket("passing");
 const inKept = async (store: DirectoryObjects, key: string): Promise<string[]> => versionsOf(await kept(store), key);
 const isMade = async (store: DirectoryObjects): Promise<boolean> => (await store.findBucket("another")) !== undefined;
 
 /** What the client of an upload knows of it. */
-let begun: { readonly id: string; readonly part: PartInfo } | undefined;
+let begun: { readonly id: string; readonly part: UploadPartInfo } | undefined;
 
 export const actions: readonly Action[] = [
   {
@@ -148,7 +149,7 @@ export class FailingWorld {
     const known = this.#stores.get(process);
     if (known !== undefined) return known;
     const ports = this.world.ports(process, this.#isShare ? `machine of ${process}` : "machine");
-    const store = new DirectoryObjects(await this.step(openPlace(ports, "/objects", { leaseMs })), smallInline);
+    const store = new DirectoryObjects(await this.step(openStorage(ports, "/objects", { leaseMs })), smallInline);
     this.#stores.set(process, store);
     return store;
   }
@@ -165,38 +166,38 @@ export class FailingWorld {
   /** Bodies that no version names, what was prepared, and temp files: after all leases are over. */
   async leftovers(): Promise<string[]> {
     const ports = this.world.ports("collector", "machine of the collector");
-    const { place } = await this.step(openPlace(ports, "/objects", { leaseMs }));
-    const buckets = new Buckets(place);
+    const { storage } = await this.step(openStorage(ports, "/objects", { leaseMs }));
+    const buckets = new Buckets(storage);
     // So often that a silent holder is judged, and what it has left is taken.
     for (let look = 0; look < looks; look++) {
-      await this.step(place.ground.sweep());
+      await this.step(storage.ground.sweep());
       await this.world.advance(leaseMs / 4);
     }
-    await this.step(new Collector(place, buckets).collect());
+    await this.step(new Collector(storage, buckets).collect());
     const left: string[] = [];
-    const { disk, layout } = place;
-    const own = (await this.step(place.ground.session())).holder.id;
+    const { disk, layout } = storage;
+    const own = (await this.step(storage.ground.session())).holder.id;
     for (const { name } of await this.step(buckets.list())) {
       const bucket = await this.step(buckets.get(name));
       const named = new Set<string>();
       for await (const directory of keyDirectories(bucket))
         for (const file of await bucket.useDirectory(directory, bodiesOf)) named.add(file);
-      for (const holder of await namesIn(disk, bucket.layout.bodies))
-        for (const file of await namesIn(disk, bucket.layout.bodiesOf(holder)))
+      for (const holder of await listIfThere(disk, bucket.layout.bodies))
+        for (const file of await listIfThere(disk, bucket.layout.bodiesOf(holder)))
           if (!named.has(`bodies/${holder}/${file}`)) left.push(`${bucket.layout.bodiesOf(holder)}/${file}`);
     }
-    for (const above of [layout.stagings, place.ground.layout.temps])
-      for (const holder of await namesIn(disk, above))
+    for (const above of [layout.stagings, storage.ground.layout.temps])
+      for (const holder of await listIfThere(disk, above))
         if (holder !== own)
-          for (const name of await namesIn(disk, `${above}/${holder}`)) left.push(`${above}/${holder}/${name}`);
-    for (const name of await namesIn(disk, layout.trash)) left.push(`${layout.trash}/${name}`);
+          for (const name of await listIfThere(disk, `${above}/${holder}`)) left.push(`${above}/${holder}/${name}`);
+    for (const name of await listIfThere(disk, layout.trash)) left.push(`${layout.trash}/${name}`);
     return left;
   }
 }
 
 async function bodiesOf({ chain, history }: OpenKey): Promise<string[]> {
   const head = await chain.findHead();
-  const versions = (head && (await history.read(head))) ?? [];
+  const { versions = [] } = (head && (await history.read(head))) ?? {};
   return versions.flatMap(({ entry }) => (entry.kind === "put" ? (entry.parts ?? []).map(({ file }) => file) : []));
 }
 

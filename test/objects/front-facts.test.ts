@@ -4,46 +4,49 @@ import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import type { ChecksumAlgorithm } from "../../src/objects/model/entry.ts";
-import { BodyDigests } from "../../src/objects/version/digests.ts";
+import { startChecksum } from "../../src/format/running-checksum.ts";
 import { local, World } from "../sites/world.ts";
-import { openPlace } from "../../src/objects/bucket/open-objects.ts";
-import type { ObjectBucket } from "../../src/objects/bucket/object-bucket.ts";
+import { openStorage } from "../../src/objects/bucket/open-objects.ts";
+import type { Bucket } from "../../src/objects/model/bucket.ts";
 import { DirectoryObjects } from "../../src/objects/objects.ts";
 import { codeOf } from "./object-sites.ts";
 
 const texts = ["the first part. ".repeat(700), "x", "", "the last part"];
 
-async function newBuckets(): Promise<readonly [ObjectBucket, ObjectBucket]> {
+async function newBuckets(): Promise<readonly [Bucket, Bucket]> {
   const world = new World({ volume: local });
   await world.ports("maker").disk.mkdir("/objects");
   const open = async (process: string): Promise<DirectoryObjects> =>
-    new DirectoryObjects(await openPlace(world.ports(process, process), "/objects", { leaseMs: 1_000_000 }));
+    new DirectoryObjects(await openStorage(world.ports(process, process), "/objects", { leaseMs: 1_000_000 }));
   const made = await (await open("ada")).createBucket("photos", { versioning: "enabled", objectLock: true });
   return [made, await (await open("bob")).bucket("photos")];
 }
 
 function digestOf(algorithm: ChecksumAlgorithm, bytes: string | Uint8Array): string {
-  const digests = new BodyDigests(algorithm);
-  digests.update(Buffer.from(bytes as string));
-  return digests.end().checksum ?? "";
+  const running = startChecksum(algorithm);
+  running.update(Buffer.from(bytes as string));
+  return running.value();
 }
 
-describe("an upload in parts", () => {
-  it.each(["CRC32", "CRC32C", "CRC64NVME"] as const)("has the %s of all its bytes, joined", async (algorithm) => {
-    const [bucket] = await newBuckets();
-    const upload = await bucket.createUpload("film", { checksum: { algorithm, type: "full" } });
-    const parts = [];
-    for (const [index, text] of texts.entries()) parts.push(await upload.put(index + 1, text));
-    const value = digestOf(algorithm, texts.join(""));
-    const wrong = { algorithm, value: digestOf(algorithm, "other") };
-    expect(await codeOf(upload.complete(parts, { checksum: wrong }))).toBe("BAD_DIGEST");
-    const { checksum, partSizes } = await upload.complete(parts, { checksum: { algorithm, value } });
-    expect(checksum).toEqual({ algorithm, type: "full", value });
-    expect(partSizes).toEqual(texts.map(({ length }) => length));
-    if (algorithm === "CRC32") expect(Buffer.from(value, "base64").readUInt32BE()).toBe(crc32(texts.join("")));
-  });
+describe("a multipart upload", () => {
+  it.each(["CRC32", "CRC32C", "CRC64NVME"] as const)(
+    "has the %s of all its bytes, combined from its parts",
+    async (algorithm) => {
+      const [bucket] = await newBuckets();
+      const upload = await bucket.createUpload("film", { checksum: { algorithm, type: "full" } });
+      const parts = [];
+      for (const [index, text] of texts.entries()) parts.push(await upload.put(index + 1, text));
+      const value = digestOf(algorithm, texts.join(""));
+      const wrong = { algorithm, value: digestOf(algorithm, "other") };
+      expect(await codeOf(upload.complete(parts, { checksum: wrong }))).toBe("BAD_DIGEST");
+      const { checksum, partSizes } = await upload.complete(parts, { checksum: { algorithm, value } });
+      expect(checksum).toEqual({ algorithm, type: "full", value });
+      expect(partSizes).toEqual(texts.map(({ length }) => length));
+      if (algorithm === "CRC32") expect(Buffer.from(value, "base64").readUInt32BE()).toBe(crc32(texts.join("")));
+    },
+  );
 
-  it("has a composite checksum of the checksums of its parts, and refuses a part with another one", async () => {
+  it("has a composite checksum of its parts, and refuses a part with a wrong one", async () => {
     const [bucket, other] = await newBuckets();
     const { id } = await bucket.createUpload("film", { checksum: { algorithm: "SHA256" } });
     const upload = await other.upload("film", id);
@@ -61,7 +64,7 @@ describe("an upload in parts", () => {
   });
 });
 
-it("an access list belongs to a version, and is changed without a new one", async () => {
+it("an ACL belongs to a version, and changing it adds no version", async () => {
   const [bucket, other] = await newBuckets();
   const { versionId } = await bucket.put("cat", "one", { acl: "a list", tags: { a: "1" } });
   await bucket.put("cat", "two");
@@ -71,7 +74,7 @@ it("an access list belongs to a version, and is changed without a new one", asyn
   expect(await bucket.head("cat", { versionId })).toMatchObject({ acl: "another", tagCount: 1 });
 });
 
-it("two processes that change different documents at the same time lose neither", async () => {
+it("two processes that change different documents concurrently lose neither", async () => {
   const [bucket, other] = await newBuckets();
   await Promise.all([
     ...["a", "b", "c", "d"].map((name) => bucket.setDocument(name, name)),
@@ -82,7 +85,7 @@ it("two processes that change different documents at the same time lose neither"
   expect(Object.keys(documents).sort()).toEqual(["b", "c", "d", "e", "f", "g", "h"]);
 });
 
-it("governance becomes compliance, or the other way round, only by a bypass of governance", async () => {
+it("governance changes to compliance, or back, only by bypassing governance", async () => {
   const [bucket] = await newBuckets();
   const until = new Date(Date.now() + 86_400_000);
   await bucket.put("cat", "one", { retention: { mode: "governance", until } });

@@ -8,10 +8,14 @@ test("640 puts of 32 processes to one key are 640 versions", { timeout: 600_000 
   await checkCrowd(size);
 });
 
-test("of 32 conditional writers in eight processes one wins each of 100 rounds", { timeout: 600_000 }, async () => {
-  await checkRivals({ processes: 8, putsEach: 4, rounds: 100 });
-});
+test(
+  "exactly one of 32 conditional writers in eight processes wins each of 100 rounds",
+  { timeout: 600_000 },
+  async () => {
+    await checkRivals({ processes: 8, putsEach: 4, rounds: 100 });
+  },
+);
 
-test("a gateway that archives the current version and overwrites it loses some", { timeout: 600_000 }, async () => {
+test("a gateway that archives the current version and overwrites it loses versions", { timeout: 600_000 }, async () => {
   expect(await countLostByArchiving({ ...size, putsEach: 100 })).toBeGreaterThan(0);
 });

@@ -4,9 +4,11 @@ import { describe, expect, it } from "vitest";
 import { SharedSync } from "../../src/durable/publish/shared-sync.ts";
 import { stage } from "../../src/durable/publish/staging.ts";
 import { findSlot } from "../../src/objects/key/entry-file.ts";
-import { KeyChain, type Candidate } from "../../src/objects/key/key-chain.ts";
+import { KeyChain, nothing } from "../../src/objects/key/key-chain.ts";
+import type { StagedEntry } from "../../src/objects/key/key-storage.ts";
 import { encodeEntry, type KeyEntry } from "../../src/objects/model/entry.ts";
 import type { Ports } from "../../src/ports/ports.ts";
+import { idOf } from "../../harness/scenarios/objects/key-actors.ts";
 import { sites, type Site } from "../sites/sites.ts";
 
 const facts = { key: "k", config: 1, atMs: 0 };
@@ -23,6 +25,9 @@ class KeyUser {
     this.chain = new KeyChain(
       {
         staging: this.#staging,
+        // What a user appends was staged before.
+        stage: async (entry) => entry as StagedEntry,
+        unstage: async () => undefined,
         prepared: async () => `${root}/staging`,
         sync: async (...directories) => void (await Promise.all(directories.map((each) => shared.sync(each)))),
         slotsPerBlock,
@@ -35,7 +40,7 @@ class KeyUser {
     return { disk: this.ports.disk, random: this.ports.random, directory: async () => `${this.#root}/temp` };
   }
 
-  async stage(id: string, kind: "put" | "closed"): Promise<Candidate> {
+  async stage(id: string, kind: "put" | "closed"): Promise<StagedEntry> {
     const version = { isNull: false, size: 4, etag: "", headers: {}, metadata: {}, tags: {} };
     const entry: KeyEntry = kind === "put" ? { kind, id, ...facts, ...version } : { kind, id, ...facts };
     const proof = encodeEntry(entry);
@@ -45,7 +50,7 @@ class KeyUser {
 
   async put(id: string): Promise<number> {
     const candidate = await this.stage(id, "put");
-    const added = await this.chain.append(async () => candidate, { isJudged: false });
+    const added = await this.chain.append(async () => ({ add: candidate }), { isJudged: false });
     return added?.number ?? 0;
   }
 
@@ -71,7 +76,7 @@ const wordsOf = (count: number, prefix: string): string[] =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}`);
 
 describe.each(sites)("the chain of a key on %s", (_name, makeSite) => {
-  it("keeps every put of processes that write at the same time, each under a number of its own", async () => {
+  it("keeps every concurrent put, each under its own number", async () => {
     const users = await makeUsers(await makeSite(), 3);
     const ids = users.flatMap((_user, index) => wordsOf(7, `p${index}-`));
     const numbers = await Promise.all(ids.map((id, index) => users[index % users.length]!.put(id)));
@@ -80,7 +85,7 @@ describe.each(sites)("the chain of a key on %s", (_name, makeSite) => {
     expect(numbers.map((number) => kept[number - 1])).toEqual(ids);
   });
 
-  it("goes on in a new block when one is full, also for a process that slept meanwhile", async () => {
+  it("continues in a new block when one is full, even for a process that slept", async () => {
     const [ada, bob] = (await makeUsers(await makeSite(), 2, 4)) as [KeyUser, KeyUser];
     await bob.put("first");
     const ids = wordsOf(20, "a");
@@ -90,12 +95,12 @@ describe.each(sites)("the chain of a key on %s", (_name, makeSite) => {
     expect(await ada.ids()).toEqual(await bob.ids());
   });
 
-  it("leaves nothing of a key that was closed, and begins anew with number 1", async () => {
+  it("leaves nothing of a closed key, and starts over with number 1", async () => {
     const [ada, bob] = (await makeUsers(await makeSite(), 2, 4)) as [KeyUser, KeyUser];
     for (const id of wordsOf(10, "a")) await ada.put(id);
     await bob.ids();
     const last = await ada.stage("end", "closed");
-    expect(await ada.chain.close(async () => last)).toBe(true);
+    expect(await ada.chain.close(async () => ({ add: last }))).toBe(true);
     const { disk } = ada.ports;
     expect(await disk.list(ada.chain.names.directory.replace(/\/k$/, ""))).toEqual([]);
     expect(await ada.chain.findHead()).toBeUndefined();
@@ -103,19 +108,19 @@ describe.each(sites)("the chain of a key on %s", (_name, makeSite) => {
     expect(await ada.ids()).toEqual(["again"]);
   });
 
-  it("is not closed when its newest entry is another one than the collector has judged", async () => {
+  it("is not closed if its newest entry is not the one that the collector judged", async () => {
     const [ada, bob] = (await makeUsers(await makeSite(), 2)) as [KeyUser, KeyUser];
     await ada.put("one");
     const last = await bob.stage("end", "closed");
     const closing = bob.chain.close(async (head) => {
-      if (head.entry.id === "one") await ada.put("two");
-      return head.entry.id === "one" ? last : undefined;
+      if (idOf(head) === "one") await ada.put("two");
+      return idOf(head) === "one" ? { add: last } : nothing;
     });
     expect(await closing).toBe(false);
     expect(await bob.ids()).toEqual(["one", "two"]);
   });
 
-  it("makes no key where there is no directory for shards: there is no bucket", async () => {
+  it("creates no key without the directory of shards, because the bucket is deleted", async () => {
     const [ada] = (await makeUsers(await makeSite(), 1)) as [KeyUser];
     const { disk } = ada.ports;
     await disk.rmdir(ada.chain.names.directory.replace(/\/000\/k$/, ""));

@@ -1,6 +1,6 @@
 // A key as one operation at a time would leave it: the model that histories are compared with.
 import type { Model } from "../../src/testing/history/linearizability.ts";
-import type { KeyInput, KeyOutput } from "../../src/testing/processes/objects/key-work.ts";
+import type { KeyInput, KeyOutput } from "../../harness/processes/objects/key-work.ts";
 
 interface ModelVersion {
   readonly body: string | null;
@@ -16,10 +16,19 @@ interface Step {
 }
 
 /**
- * Whether a put or a deletion is one of a null version, its answer says: the setting of the bucket
- * may change while it is under way. `isNull`: of one that was not answered.
+ * The answer of a put or a deletion says whether it made a null version: the bucket's setting may
+ * change during the call. `isNull` applies to calls that never returned.
+ *
+ * `atEnd` are the bodies of the last listing, newest first. They shorten the search by orders of
+ * magnitude and refute nothing else: a version is only added in front, so the versions of a state
+ * that survive to the end must be the oldest of those in the listing.
  */
-export function keyModel(isNull: boolean): Model<KeyModelState, KeyInput, KeyOutput> {
+export function keyModel(isNull: boolean, atEnd: readonly string[] = []): Model<KeyModelState, KeyInput, KeyOutput> {
+  const survivors = atEnd.filter((body) => body !== marker);
+  const canStillEndSo = (state: KeyModelState): boolean => {
+    const present = state.flatMap(({ body }) => (body !== null && survivors.includes(body) ? [body] : []));
+    return present.every((body, index) => body === survivors.at(index - present.length));
+  };
   return {
     initial: [],
     key: (state) => JSON.stringify(state),
@@ -27,11 +36,12 @@ export function keyModel(isNull: boolean): Model<KeyModelState, KeyInput, KeyOut
     apply: (state, input, output) => {
       const after = stepOf(state, input, output ?? { isNull });
       if (output !== undefined && JSON.stringify(after.output) !== JSON.stringify(output)) return undefined;
-      return after.state;
+      return canStillEndSo(after.state) ? after.state : undefined;
     },
   };
 }
 
+const marker = "(marker)";
 const refused: KeyOutput = { isRefused: true };
 
 function stepOf(state: KeyModelState, input: KeyInput, { isNull = false, isRemoval = false }: KeyOutput): Step {
@@ -60,7 +70,7 @@ function stepOf(state: KeyModelState, input: KeyInput, { isNull = false, isRemov
     case "list":
       return { state, output: { found: current === null ? [] : [current] } };
     case "list versions":
-      return { state, output: { found: state.map(({ body }) => body ?? "(marker)") } };
+      return { state, output: { found: state.map(({ body }) => body ?? marker) } };
   }
 }
 

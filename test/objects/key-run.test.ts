@@ -9,7 +9,7 @@ import { makeScratch } from "../sites/scratch.ts";
 
 const lineOf = (key: string) => ({ key, incarnation: "i", isEnded: false });
 
-it("gives all keys from any bound on, in the order of their UTF-8 bytes", async () => {
+it("a run yields all keys from any bound on, in UTF-8 byte order", async () => {
   const { disk } = createMemoryPorts(await openNodePorts(makeScratch()));
   await disk.mkdir("/runs");
   let count = 0;

@@ -2,11 +2,11 @@
 // is retained.
 import { describe, expect, it } from "vitest";
 import { Buckets } from "../../src/objects/bucket/buckets.ts";
-import { openPlace } from "../../src/objects/bucket/open-objects.ts";
-import type { ObjectBucket } from "../../src/objects/bucket/object-bucket.ts";
+import { openStorage } from "../../src/objects/bucket/open-objects.ts";
+import type { Bucket } from "../../src/objects/model/bucket.ts";
 import { Collector } from "../../src/objects/collect/collect.ts";
 import { checkLifecycle, dueOf, type AgingVersion } from "../../src/objects/model/lifecycle.ts";
-import type { LifecycleRule } from "../../src/objects/model/object-store.ts";
+import type { LifecycleRule } from "../../src/objects/model/object.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { sites } from "../sites/sites.ts";
@@ -25,11 +25,11 @@ async function collectAfter(site: ObjectSite, days: number, meanwhile?: () => Pr
     sleep: (ms: number, options?: object) => ports.clock.sleep(ms, options),
     alarm: (ms: number, ring: () => void) => ports.clock.alarm(ms, ring),
   });
-  const { place, ownsGround } = await openPlace({ ...ports, disk, clock }, `${site.directory}/objects`);
+  const { storage, ownsGround } = await openStorage({ ...ports, disk, clock }, `${site.directory}/objects`);
   try {
-    return (await new Collector(place, new Buckets(place)).collect()).objects;
+    return (await new Collector(storage, new Buckets(storage)).collect()).objects;
   } finally {
-    if (ownsGround) await place.ground.close();
+    if (ownsGround) await storage.ground.close();
   }
 }
 
@@ -49,12 +49,12 @@ function interrupted(disk: Disk, meanwhile: () => Promise<unknown>): Disk {
   });
 }
 
-async function keysOf(bucket: ObjectBucket): Promise<string[]> {
+async function keysOf(bucket: Bucket): Promise<string[]> {
   return (await bucket.list()).objects.map(({ key }) => key);
 }
 
 describe.each(sites)("lifecycle rules on %s", (_name, make) => {
-  it("objects expire after their days: by a delete marker where versions are kept, for good where none are", async () => {
+  it("objects expire after their days: by a delete marker with versioning, permanently without", async () => {
     const site = await objectsOn(make);
     const store = await site.open(smallInline);
     const lifecycle = [{ prefix: "logs/", expireDays: 30 }];
@@ -75,7 +75,7 @@ describe.each(sites)("lifecycle rules on %s", (_name, make) => {
     expect(await versionsOf(kept, "logs/1")).toEqual(["(marker)", long("logs/1")]);
   });
 
-  it("versions that are not current go after their days, but for the newest of them", async () => {
+  it("noncurrent versions are removed after their days, except the newest", async () => {
     const site = await objectsOn(make);
     const bucket = await (await site.open(smallInline)).createBucket("photos", { versioning: "enabled" });
     await bucket.setConfig({ lifecycle: [{ noncurrent: { days: 7, keep: 1 } }] });
@@ -87,7 +87,7 @@ describe.each(sites)("lifecycle rules on %s", (_name, make) => {
     expect(await textOf(bucket, "cat")).toBe(long("four"));
   });
 
-  it("a mark of a delete with nothing behind it goes, and then the key", async () => {
+  it("a lone delete marker is removed, and then its key", async () => {
     const site = await objectsOn(make);
     const bucket = await (await site.open()).createBucket("photos", { versioning: "enabled" });
     await bucket.setConfig({ lifecycle: [{ removeLoneMarkers: true, noncurrent: { days: 1 } }] });
@@ -101,7 +101,7 @@ describe.each(sites)("lifecycle rules on %s", (_name, make) => {
     expect(await versionsOf(bucket, "cat")).toEqual([]);
   });
 
-  it("what is retained or held stays until it is not", async () => {
+  it("retained and held versions stay until they are released", async () => {
     const site = await objectsOn(make);
     const bucket = await (await site.open()).createBucket("photos", { objectLock: true });
     await bucket.setConfig({ lifecycle: [{ expireDays: 1, noncurrent: { days: 1 } }] });
@@ -122,7 +122,7 @@ describe.each(sites)("lifecycle rules on %s", (_name, make) => {
     expect(await versionsOf(bucket, "held")).toEqual(["(marker)"]);
   });
 
-  it("a version that becomes current while a rule is applied stays, and what is deleted meanwhile gets no second mark", async () => {
+  it("a version that becomes current while a rule is applied stays, and a concurrent delete adds no second marker", async () => {
     const site = await objectsOn(make);
     const bucket = await (await site.open()).createBucket("photos", { versioning: "enabled" });
     await bucket.setConfig({
@@ -141,7 +141,7 @@ describe.each(sites)("lifecycle rules on %s", (_name, make) => {
     expect(await versionsOf(bucket, "new/cat")).toEqual(["(marker)", "one"]);
   });
 
-  it("uploads that were never completed are aborted, and parts that no completion named are removed", async () => {
+  it("incomplete uploads are aborted, and parts that no completion named are removed", async () => {
     const site = await objectsOn(make);
     const bucket = await (await site.open(smallInline)).createBucket("photos", { versioning: "enabled" });
     await bucket.setConfig({ lifecycle: [{ prefix: "big/", abortUploadsDays: 7 }] });
@@ -188,7 +188,7 @@ describe("what is due in a key", () => {
   const due = (rule: LifecycleRule, versions: readonly AgingVersion[], nowDays: number): object =>
     dueOf([rule], "logs/1", versions, nowDays * dayMs);
 
-  it("counts the age of an old version from the one after it, and of the current one from itself", () => {
+  it("counts the age of a noncurrent version from its successor, and of the current one from itself", () => {
     const versions = [at(0), at(10), at(20)];
     expect(due({ noncurrent: { days: 5 } }, versions, 16)).toEqual({ isExpired: false, removals: [0] });
     expect(due({ noncurrent: { days: 5 } }, versions, 25)).toEqual({ isExpired: false, removals: [0, 1] });
@@ -197,14 +197,14 @@ describe("what is due in a key", () => {
     expect(due({ expireDays: 5 }, versions, 25)).toEqual({ isExpired: true, removals: [] });
   });
 
-  it("lets an object expire at the beginning of a day, or from one moment on", () => {
+  it("expires an object at the beginning of a day, or from a given moment on", () => {
     expect(due({ expireDays: 1 }, [at(0.5)], 1.9)).toMatchObject({ isExpired: false });
     expect(due({ expireDays: 1 }, [at(0.5)], 2)).toMatchObject({ isExpired: true });
     expect(due({ expireAtMs: 3 * dayMs }, [at(2.5)], 2.9)).toMatchObject({ isExpired: false });
     expect(due({ expireAtMs: 3 * dayMs }, [at(2.5)], 3)).toMatchObject({ isExpired: true });
   });
 
-  it("goes by size, which delete markers do not have", () => {
+  it("depends on size, which delete markers lack", () => {
     const sizes = [at(0, { bytes: 10 }), at(1, { bytes: 11 }), at(2, { isMarker: true, bytes: 0 })];
     const noncurrent = { days: 1 };
     expect(due({ bytesAbove: 10, noncurrent }, sizes, 9)).toMatchObject({ removals: [1] });
@@ -212,7 +212,7 @@ describe("what is due in a key", () => {
     expect(due({ bytesBelow: 11, expireDays: 1 }, sizes.slice(2), 9)).toEqual({ isExpired: false, removals: [] });
   });
 
-  it("goes by prefix and tags, of which delete markers have none", () => {
+  it("depends on prefix and tags; delete markers have no tags", () => {
     const tagged = [at(0, { tags: { kind: "temp", by: "me" } }), at(1, { isMarker: true })];
     expect(due({ prefix: "notes/", noncurrent: { days: 1 } }, tagged, 9)).toEqual({ isExpired: false, removals: [] });
     expect(due({ tags: { kind: "temp" }, noncurrent: { days: 1 } }, tagged, 9)).toMatchObject({ removals: [0] });
@@ -220,7 +220,7 @@ describe("what is due in a key", () => {
     expect(due({ tags: { kind: "temp" }, expireDays: 1 }, tagged, 9)).toMatchObject({ isExpired: false });
   });
 
-  it("removes a lone delete marker, at once or after its days, and adds no second one", () => {
+  it("includes a lone delete marker, at once or after its days, and adds no second one", () => {
     const marker = [at(0, { isMarker: true })];
     expect(due({ removeLoneMarkers: true }, marker, 0)).toEqual({ isExpired: false, removals: [0] });
     expect(due({ expireDays: 2 }, marker, 1)).toEqual({ isExpired: false, removals: [] });
@@ -232,10 +232,10 @@ describe("what is due in a key", () => {
   });
 
   it.each([
-    [{}, /what to do/],
+    [{}, /needs an action/],
     [{ expireDays: 0 }, /whole number from 1/],
     [{ expireDays: 1.5 }, /whole number/],
-    [{ noncurrent: {} }, /how many/],
+    [{ noncurrent: {} }, /needs days, keep/],
     [{ expiredays: 1 }, /expiredays/],
     [{ tags: { a: "1" }, abortUploadsDays: 1 }, /no tags/],
     [{ bytesAbove: 1, removeLoneMarkers: true }, /no size/],

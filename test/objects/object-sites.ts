@@ -1,14 +1,21 @@
 // Object stores on every kind of disk; each opening acts as another process.
 import { onTestFinished } from "vitest";
-import { openPlace } from "../../src/objects/bucket/open-objects.ts";
-import type { ObjectBucket } from "../../src/objects/bucket/object-bucket.ts";
+import { openStorage } from "../../src/objects/bucket/open-objects.ts";
+import type { Bucket } from "../../src/objects/model/bucket.ts";
 import { DirectoryObjects } from "../../src/objects/objects.ts";
-import type { ObjectStoreOptions, Versioning } from "../../src/objects/model/object-store.ts";
+import type { Versioning } from "../../src/objects/model/object.ts";
+import type { ObjectStore, ObjectStoreOptions } from "../../src/objects/model/object-store.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Site } from "../sites/sites.ts";
 
-export interface ObjectSite extends Site {
+/** An object store, whatever it is stored in. */
+export interface StoreSite {
   /** Another process on the same object store; closed when the test ends. */
+  open(options?: ObjectStoreOptions): Promise<ObjectStore>;
+}
+export type StoreSiteMaker = () => Promise<StoreSite>;
+
+export interface ObjectSite extends Site, StoreSite {
   open(options?: ObjectStoreOptions): Promise<DirectoryObjects>;
 }
 
@@ -18,7 +25,7 @@ export const smallInline: ObjectStoreOptions = { inlineMax: 16 };
 export async function objectsOn(make: () => Promise<Site>): Promise<ObjectSite> {
   const site = await make();
   const open = async (options: ObjectStoreOptions = {}): Promise<DirectoryObjects> => {
-    const opened = await openPlace(await site.openPorts(), `${site.directory}/objects`);
+    const opened = await openStorage(await site.openPorts(), `${site.directory}/objects`);
     const store = new DirectoryObjects(opened, options);
     onTestFinished(() => store.close());
     return store;
@@ -31,17 +38,25 @@ export async function newBucket(
   make: () => Promise<Site>,
   versioning: Versioning = "enabled",
   options: ObjectStoreOptions = {},
-): Promise<ObjectBucket> {
-  const store = await (await objectsOn(make)).open(options);
+): Promise<Bucket> {
+  return await bucketOn(() => objectsOn(make), versioning, options);
+}
+
+export async function bucketOn(
+  make: StoreSiteMaker,
+  versioning: Versioning = "enabled",
+  options: ObjectStoreOptions = {},
+): Promise<Bucket> {
+  const store = await (await make()).open(options);
   return await store.createBucket("photos", { versioning });
 }
 
-export async function textOf(bucket: ObjectBucket, key: string, versionId?: string): Promise<string> {
+export async function textOf(bucket: Bucket, key: string, versionId?: string): Promise<string> {
   await using object = await bucket.get(key, { versionId });
   return await object.text();
 }
 
-export async function versionsOf(bucket: ObjectBucket, key: string): Promise<string[]> {
+export async function versionsOf(bucket: Bucket, key: string): Promise<string[]> {
   const found: string[] = [];
   for await (const { versionId, deleteMarker } of bucket.versions({ key }))
     found.push(deleteMarker ? "(marker)" : await textOf(bucket, key, versionId));
@@ -58,11 +73,11 @@ export async function codeOf(promise: Promise<unknown>): Promise<string> {
   return "nothing failed";
 }
 
-/** The names of all files below a directory, without those of the configuration and of the ground. */
+/** The names of all files below a directory, without those of the configuration, of the reserve and of the ground. */
 export async function filesIn(disk: Disk, directory: string): Promise<string[]> {
   const found: string[] = [];
   for (const name of await disk.list(directory)) {
-    if (["config", ".holdfast", "objects.json"].includes(name)) continue;
+    if (["config", ".holdfast", "objects.json", "reserve"].includes(name)) continue;
     const path = `${directory}/${name}`;
     if ((await disk.stat(path)).kind === "file") found.push(path);
     else found.push(...(await filesIn(disk, path)));

@@ -8,7 +8,7 @@ import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { codeOf, textOf, versionsOf } from "./object-sites.ts";
 
 describe("opening an object store", () => {
-  it("alone finds what a process put through the store, and the same holders", async () => {
+  it("alone finds what another process put through its store, and the same holders", async () => {
     const directory = makeScratch();
     await using store = await openStore(directory);
     const objects = await store.objects();
@@ -19,7 +19,7 @@ describe("opening an object store", () => {
     expect(await store.holders()).toHaveLength(2);
   });
 
-  it("alone in the folder of a store that has none yet takes the ground of that store", async () => {
+  it("alone in the folder of a store without objects uses the ground of that store", async () => {
     const directory = makeScratch();
     await using store = await openStore(directory);
     await using alone = await openObjects(join(directory, "objects"));
@@ -28,14 +28,14 @@ describe("opening an object store", () => {
     expect(await textOf(await (await store.objects()).bucket("photos"), "cat")).toBe("one");
   });
 
-  it("in memory keeps what is put, with nothing on any disk", async () => {
+  it("in memory keeps what is put, without touching a disk", async () => {
     await using store = await openStore("memory:");
     const bucket = await (await store.objects()).createBucket("photos", { versioning: "enabled" });
     await bucket.put("cat", "x".repeat(100_000));
     expect(await textOf(bucket, "cat")).toBe("x".repeat(100_000));
   });
 
-  it("gives CLOSED after it was closed, and waits for puts that are under way", async () => {
+  it("waits for puts in progress when it closes, and throws CLOSED afterwards", async () => {
     const directory = makeScratch();
     const objects = await openObjects(directory);
     const bucket = await objects.createBucket("photos");
@@ -47,14 +47,14 @@ describe("opening an object store", () => {
     expect(await textOf(await again.bucket("photos"), "cat")).toBe("one");
   });
 
-  it("refuses options that it does not have, and a store where an object store is", async () => {
+  it("refuses unknown options, and a store in the directory of an object store", async () => {
     const directory = makeScratch();
     await expect(openObjects(directory, { inlneMax: 1 } as never)).rejects.toThrow(/inlneMax/);
     await using _objects = await openObjects(directory);
     expect(await codeOf(openStore(directory))).toBe("INVALID_PATH");
   });
 
-  it("with create: false or another id makes none, and takes none for another", async () => {
+  it("with create: false or a wrong id creates nothing and opens nothing", async () => {
     const directory = makeScratch();
     expect(await codeOf(openObjects(directory, { create: false }))).toBe("NOT_A_STORE");
     await (await openObjects(directory)).close();
@@ -65,7 +65,7 @@ describe("opening an object store", () => {
     await expect(openObjects(directory, { durability: "sync" as never })).rejects.toThrow(TypeError);
   });
 
-  it("in the directory of a store, or in another folder of it, is refused, and told where it belongs", async () => {
+  it("in the directory of a store, or in a wrong folder of it, is refused with the right path", async () => {
     const directory = makeScratch();
     await using store = await openStore(directory);
     await store.locks();
@@ -76,7 +76,7 @@ describe("opening an object store", () => {
       });
   });
 
-  it("as a user who may only read shows every object, and refuses a put", async () => {
+  it("with read-only permission shows every object, and refuses a put", async () => {
     const directory = makeScratch();
     chmodSync(directory, 0o755);
     {
@@ -99,7 +99,7 @@ describe("opening an object store", () => {
     expect(await versionsOf(await objects.bucket("photos"), "cat")).toHaveLength(2);
   });
 
-  it("puts to many keys leave few of them in memory", async () => {
+  it("keeps few keys in memory after puts to many", async () => {
     await using store = await openStore("memory:");
     const objects = await store.objects();
     const bucket = await objects.createBucket("photos");
@@ -108,7 +108,7 @@ describe("opening an object store", () => {
     expect(objects.keysInMemory).toBeLessThanOrEqual(256);
   });
 
-  it("a listing leaves no key in memory that has one version, and so takes the place of none", async () => {
+  it("keeps no listed key with one version in memory, so that a listing evicts none", async () => {
     const directory = makeScratch();
     {
       await using objects = await openObjects(directory);

@@ -7,7 +7,7 @@ import { filesIn, objectsOn, textOf, versionsOf } from "./object-sites.ts";
 const locals = sites.filter(([name]) => !name.includes("network"));
 
 describe.each(locals)("a key that was restored on %s", (_name, make) => {
-  it("goes on behind its newest entry, also in a process that remembers newer ones", async () => {
+  it("continues after its newest entry, even in a process that remembers newer ones", async () => {
     const site = await objectsOn(make);
     const store = await site.open();
     const bucket = await store.createBucket("photos", { versioning: "enabled" });

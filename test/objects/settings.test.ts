@@ -1,7 +1,7 @@
 // When the settings of a bucket hold: for a write when its body is complete, for a look at one key as
 // far as they matter at all.
 import { describe, expect, it, onTestFinished } from "vitest";
-import { openPlace } from "../../src/objects/bucket/open-objects.ts";
+import { openStorage } from "../../src/objects/bucket/open-objects.ts";
 import { DirectoryObjects } from "../../src/objects/objects.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { makeRealSite, sites } from "../sites/sites.ts";
@@ -20,7 +20,7 @@ function slowBody(text: string): { readonly body: AsyncIterable<Uint8Array>; rea
 
 describe.each(sites)("the settings of a bucket on %s", (_name, make) => {
   it.each(["small", "large, in a file of its own"])(
-    "a put that began before versions were kept is one when it ends after that, and the object before it stays: %s",
+    "a put that ends after versioning was enabled adds a version, and the previous object stays: %s",
     async (text) => {
       const site = await objectsOn(make);
       const bucket = await (await site.open(smallInline)).createBucket("photos");
@@ -34,7 +34,7 @@ describe.each(sites)("the settings of a bucket on %s", (_name, make) => {
     },
   );
 
-  it("a process that knows a bucket finds the one that was made in its place, and none that was deleted", async () => {
+  it("a process that cached a bucket finds its replacement, and does not find a deleted one", async () => {
     const site = await objectsOn(make);
     const [one, other] = [await site.open(smallInline), await site.open(smallInline)];
     const known = await one.createBucket("photos");
@@ -55,7 +55,7 @@ describe.each(sites)("the settings of a bucket on %s", (_name, make) => {
     }
   });
 
-  it("what is put with a retention or a hold is refused where a put could take its place", async () => {
+  it("a put with a retention or a hold is refused in a bucket without object lock", async () => {
     const site = await objectsOn(make);
     const bucket = await (await site.open(smallInline)).createBucket("photos");
     const retention = { mode: "compliance" as const, until: new Date(Date.now() + 1000) };
@@ -66,7 +66,7 @@ describe.each(sites)("the settings of a bucket on %s", (_name, make) => {
     expect(await codeOf(bucket.head("cat"))).toBe("NO_SUCH_KEY");
   });
 
-  it("of many objects each is deleted on its own condition", async () => {
+  it("deleteMany applies the condition of each item", async () => {
     const site = await objectsOn(make);
     const bucket = await (await site.open()).createBucket("photos");
     const [cat, dog] = [await bucket.put("cat", "one"), await bucket.put("dog", "two")];
@@ -96,11 +96,11 @@ function counting(disk: Disk, counts: { config: number; all: number }): Disk {
   });
 }
 
-it("a get asks nothing of the configuration of a bucket that it knows, and a put of a small body asks once", async () => {
+it("a get does not read the configuration of a cached bucket, and a put of a small body reads it once", async () => {
   const site = await makeRealSite();
   const ports = await site.openPorts();
   const counts = { config: 0, all: 0 };
-  const opened = await openPlace({ ...ports, disk: counting(ports.disk, counts) }, `${site.directory}/objects`);
+  const opened = await openStorage({ ...ports, disk: counting(ports.disk, counts) }, `${site.directory}/objects`);
   const store = new DirectoryObjects(opened);
   onTestFinished(() => store.close());
   const bucket = await store.createBucket("photos", { versioning: "enabled" });

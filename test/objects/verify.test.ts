@@ -1,14 +1,14 @@
 // Verification and repair on every kind of disk: damage is told, nothing else is, and what is whole
 // stays.
 import { describe, expect, it } from "vitest";
-import type { ObjectBucket } from "../../src/objects/bucket/object-bucket.ts";
+import type { Bucket } from "../../src/objects/model/bucket.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { sites } from "../sites/sites.ts";
 import { codeOf, filesIn, objectsOn, smallInline, textOf, versionsOf, type ObjectSite } from "./object-sites.ts";
 
 const long = (text: string): string => `${text}, in a body that has a file of its own`;
 
-async function makeBucket(site: ObjectSite, versioning: "enabled" | "off" = "enabled"): Promise<ObjectBucket> {
+async function makeBucket(site: ObjectSite, versioning: "enabled" | "off" = "enabled"): Promise<Bucket> {
   return await (await site.open(smallInline)).createBucket("photos", { versioning });
 }
 
@@ -25,7 +25,7 @@ async function spoil(disk: Disk, path: string): Promise<void> {
 }
 
 describe.each(sites)("a verification on %s", (_name, make) => {
-  it("names a bucket whose configuration is damaged, and goes on with the others", async () => {
+  it("names a bucket whose configuration is damaged, and continues with the others", async () => {
     const site = await objectsOn(make);
     const store = await site.open();
     for (const name of ["cats", "dogs"]) await (await store.createBucket(name)).put("one", "1");
@@ -41,7 +41,7 @@ describe.each(sites)("a verification on %s", (_name, make) => {
     expect(problems).toMatchObject([{ severity: "damage", path: config }]);
   });
 
-  it("reads every version, and names a body that was altered", async () => {
+  it("reads every version, and names an altered body", async () => {
     const site = await objectsOn(make);
     const bucket = await makeBucket(site, "enabled");
     const store = await site.open();
@@ -64,7 +64,7 @@ describe.each(sites)("a verification on %s", (_name, make) => {
     expect(problems.map(({ path }) => path).sort()).toEqual([body, slot].sort());
   });
 
-  it("finds no damage beside processes that put and delete, and a repair moves nothing", async () => {
+  it("finds no damage while processes put and delete, and a repair moves nothing", async () => {
     const site = await objectsOn(make);
     const bucket = await makeBucket(site);
     const plain = await (await site.open(smallInline)).createBucket("plain");
@@ -90,7 +90,7 @@ describe.each(sites)("a verification on %s", (_name, make) => {
     expect(await textOf(bucket, "cat", kept.versionId)).toBe("precious");
   });
 
-  it("a repair keeps every version beside a damaged one, also through the next collection", async () => {
+  it("that repairs keeps every version beside a damaged one, even after the next collection", async () => {
     const site = await objectsOn(make);
     const bucket = await makeBucket(site);
     const gone = await site.open(smallInline);
@@ -113,20 +113,27 @@ describe.each(sites)("a verification on %s", (_name, make) => {
     expect(await codeOf(textOf(bucket, "cat", first))).toBe("CORRUPT");
   });
 
-  it("a repair moves a key aside that cannot be read; its bodies stay, and the bucket does", async () => {
+  it("that repairs moves an entirely unreadable key aside, and keeps its bodies and the bucket", async () => {
     const site = await objectsOn(make);
     const gone = await site.open(smallInline);
     const writer = await gone.createBucket("photos", { versioning: "enabled" });
     for (const text of ["one", "two", "three"]) await writer.put("cat", long(text));
     const { disk } = await site.openPorts();
-    const [, slot] = await find(site, "cat~");
-    await disk.rename(slot!, `${site.directory}/away`);
+    const slots = await find(site, "cat~");
+    const whole = await Promise.all(slots.map((slot) => disk.readFile(slot, 100_000)));
+    const write = async (path: string, bytes: Uint8Array): Promise<void> => {
+      const file = await disk.open(path, "write");
+      await file.write(0, bytes);
+      await file.close();
+    };
+    for (const [index, slot] of slots.entries()) await write(slot, new Uint8Array(whole[index]!.length));
     await gone.close();
     const store = await site.open();
     const bucket = await store.bucket("photos");
-    expect(await store.verify()).toMatchObject({ ok: false, problems: [{ severity: "damage", repaired: false }] });
+    expect(await store.verify()).toMatchObject({ ok: false, problems: slots.map((path) => ({ path })) });
     const { ok, problems } = await store.verify({ repair: true });
-    expect({ ok, problems }).toMatchObject({ ok: true, problems: [{ severity: "damage", repaired: true }] });
+    expect({ ok, problems }).toMatchObject({ ok: false, problems: slots.map(() => ({ repaired: true })) });
+    expect(await store.verify()).toMatchObject({ ok: true, problems: [{ severity: "note", what: /set aside/ }] });
     expect(await codeOf(bucket.get("cat"))).toBe("NO_SUCH_KEY");
     await store.collect();
     expect(await find(site, "/bodies/")).toHaveLength(3);
@@ -134,12 +141,14 @@ describe.each(sites)("a verification on %s", (_name, make) => {
     // Restored as the report says.
     const [moved] = await find(site, "/aside/");
     const directory = moved!.slice(0, moved!.lastIndexOf("/"));
-    await disk.rename(directory, slot!.slice(0, slot!.lastIndexOf("/")));
-    await disk.rename(`${site.directory}/away`, slot!);
-    expect(await versionsOf(bucket, "cat")).toEqual(["three", "two", "one"].map(long));
+    await disk.rename(directory, slots[0]!.slice(0, slots[0]!.lastIndexOf("/")));
+    for (const [index, slot] of slots.entries()) await write(slot, whole[index]!);
+    expect(await versionsOf(await (await site.open()).bucket("photos"), "cat")).toEqual(
+      ["three", "two", "one"].map(long),
+    );
   });
 
-  it("names a slot that is a copy of another one", async () => {
+  it("names a slot that is a copy of another", async () => {
     const site = await objectsOn(make);
     const bucket = await makeBucket(site);
     for (const text of ["one", "two", "three"]) await bucket.put("cat", text);
@@ -152,7 +161,7 @@ describe.each(sites)("a verification on %s", (_name, make) => {
     expect({ ok, problems }).toMatchObject({ ok: false, problems: [{ path: third, what: /same entry as/ }] });
   });
 
-  it("names a bucket whose configuration is gone, and no bucket is made over its keys", async () => {
+  it("names a bucket whose configuration is lost, and no bucket is created over its keys", async () => {
     const site = await objectsOn(make);
     const bucket = await makeBucket(site);
     await bucket.put("cat", "here");
@@ -168,7 +177,7 @@ describe.each(sites)("a verification on %s", (_name, make) => {
     expect(await textOf(await (await site.open()).bucket("photos"), "cat")).toBe("here");
   });
 
-  it("tells of a first slot that was lost", async () => {
+  it("reports a lost first slot", async () => {
     const site = await objectsOn(make);
     const bucket = await makeBucket(site);
     for (const text of ["one", "two"]) await bucket.put("cat", text);
@@ -180,7 +189,7 @@ describe.each(sites)("a verification on %s", (_name, make) => {
   });
 
   it.each(["all of it", "its files", "its manifests"])(
-    "an index that has lost %s is told, and a repair makes it again",
+    "reports an index that lost %s, and a repair rebuilds it",
     async (what) => {
       const site = await objectsOn(make);
       const bucket = await makeBucket(site);
@@ -193,9 +202,6 @@ describe.each(sites)("a verification on %s", (_name, make) => {
       const index = `${slot!.slice(0, slot!.indexOf("/keys/"))}/index`;
       if (what === "all of it") await disk.rename(index, `${site.directory}/away`);
       const store = await site.open();
-      const again = await store.bucket("photos");
-      expect(await codeOf(again.list())).toBe("CORRUPT");
-      if (what === "all of it") expect(await codeOf(again.put("cow", "new"))).toBe("CORRUPT");
       expect(await store.verify()).toMatchObject({ ok: false, problems: [{ path: index, repaired: false }] });
       expect(await store.verify({ repair: true })).toMatchObject({ ok: true, problems: [{ repaired: true }] });
       const opened = await (await site.open()).bucket("photos");

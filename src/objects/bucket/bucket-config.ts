@@ -1,24 +1,29 @@
-// The configuration of a bucket, a rolling chain: which incarnation is the living one, and what
-// holds in it. Each state has a number, which entries of keys carry.
+// The configuration of a bucket is a rolling chain. Its newest state names the living incarnation
+// and has its settings. Each state has a number, which the entries of keys carry.
 import { RollingChain } from "../../durable/chain/rolling-chain.ts";
 import { retryIfSwept } from "../../durable/publish/staging.ts";
 import { countOf, flagOf, listOf, objectOf, textOf, wordOf } from "../../format/decoding.ts";
+import { checkOptions } from "../../format/known-options.ts";
 import type { RecordKind } from "../../format/record.ts";
+import { checkSettings } from "../model/arguments.ts";
 import { textsOf } from "../model/entry.ts";
-import type { BucketConfig, LifecycleRule, Versioning } from "../model/object-store.ts";
-import type { ObjectsPlace } from "./objects-place.ts";
+import type { BucketConfig, LifecycleRule, Versioning } from "../model/object.ts";
+import type { ObjectsStorage } from "./objects-storage.ts";
 
-/** So many changes are remembered by their ids, for a process that slept during its own. */
+/**
+ * How many ids of changes a state keeps. With them, a process that slept during its own change can
+ * tell whether it was made.
+ */
 const idsMax = 16;
 
 export interface ConfigState {
-  /** Grows with each change, over all incarnations. */
+  /** Grows with each change. A new incarnation continues the numbers. */
   readonly number: number;
-  /** Undefined: there is no such bucket. */
+  /** Undefined: the bucket does not exist. */
   readonly incarnation?: string;
   readonly createdAtMs: number;
   readonly settings: BucketConfig;
-  /** Of the last changes. */
+  /** Ids of the last changes, oldest first. */
   readonly ids: readonly string[];
 }
 
@@ -31,37 +36,41 @@ export const defaultSettings: BucketConfig = {
 };
 
 export class ConfigChain {
-  readonly #place: ObjectsPlace;
+  readonly #storage: ObjectsStorage;
   readonly #chain: RollingChain<ConfigState>;
 
-  private constructor(place: ObjectsPlace, chain: RollingChain<ConfigState>) {
-    this.#place = place;
+  private constructor(storage: ObjectsStorage, chain: RollingChain<ConfigState>) {
+    this.#storage = storage;
     this.#chain = chain;
   }
 
-  static async open(place: ObjectsPlace, directory: string): Promise<ConfigChain> {
+  static async open(storage: ObjectsStorage, directory: string): Promise<ConfigChain> {
     const chain = await retryIfSwept(() =>
-      RollingChain.open<ConfigState>(place.staging, directory, {
+      RollingChain.open<ConfigState>(storage.staging, directory, {
         kind: configKind,
         initial: { number: 0, createdAtMs: 0, settings: defaultSettings, ids: [] },
-        // Unknown when more has changed since than is remembered.
+        // True if the change with this id was made. Undefined if unknown: more changes may have
+        // followed than a state keeps.
         counts: async ({ ids }, id) => (ids.includes(id) ? true : undefined),
         slotsPerEpoch: 64,
-        bootId: place.ground.ports.host.bootId,
+        bootId: storage.ground.ports.host.bootId,
       }),
     );
-    return new ConfigChain(place, chain);
+    return new ConfigChain(storage, chain);
   }
 
   async read(): Promise<ConfigState> {
     return (await this.#chain.read()).state;
   }
 
-  /** The state that `change` makes of the newest one, or the newest one when it gives undefined. */
+  /**
+   * Appends the state that `change` derives from the newest one, and returns it. If `change`
+   * returns undefined, nothing is appended.
+   */
   async change(
     change: (state: ConfigState) => Omit<ConfigState, "number" | "ids"> | undefined,
   ): Promise<ConfigState | undefined> {
-    const id = this.#place.newId();
+    const id = this.#storage.newId();
     const entry = await retryIfSwept(() =>
       this.#chain.append(id, (state) => {
         const next = change(state);
@@ -87,9 +96,23 @@ const configKind: RecordKind<ConfigState> = {
 };
 
 export const versionings: readonly Versioning[] = ["off", "enabled", "suspended"];
+/** Returns the settings of a new bucket. Throws TypeError. */
+export function newSettings(options: {
+  versioning?: Versioning | undefined;
+  objectLock?: boolean | undefined;
+}): BucketConfig {
+  checkOptions("createBucket", options, { versioning: true, objectLock: true });
+  const { objectLock = false, versioning = objectLock ? "enabled" : "off" } = options;
+  if (!versionings.includes(versioning))
+    throw new TypeError(`versioning is one of ${versionings.join(", ")}, not ${versioning as string}.`);
+  checkSettings("createBucket", { objectLock });
+  if (objectLock && versioning !== "enabled") throw new TypeError("Object lock needs versioning to be enabled.");
+  return { ...defaultSettings, versioning, objectLock };
+}
+
 const modes = ["governance", "compliance"] as const;
 
-function settingsOf(value: unknown): BucketConfig {
+export function settingsOf(value: unknown): BucketConfig {
   const { versioning, objectLock, defaultRetention, lifecycle, tags, documents } = objectOf(value);
   return {
     versioning: wordOf(versioning, versionings),

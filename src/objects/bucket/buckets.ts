@@ -1,101 +1,104 @@
-// Buckets: making, finding, listing and deleting them.
-import { ensureDirectory, removeTree, syncNames } from "../../durable/publish/directory.ts";
+// Buckets creates, finds, lists and deletes buckets.
+import { ensureDirectory, isThere, listIfThere, removeTree, syncNames } from "../../durable/publish/directory.ts";
 import { Fifo } from "../../durable/wait/fifo.ts";
 import { retryOutage } from "../../durable/publish/retry-outage.ts";
-import { isThere } from "../../durable/store/store-record.ts";
 import { outcomeUnknown } from "../../durable/publish/publish.ts";
-import { holdfastError, isHoldfastError } from "../../errors.ts";
+import { holdfastError, isErrorLike, isHoldfastError } from "../../errors.ts";
 import { hasErrno, isOutcomeUnknown } from "../../ports/disk-error.ts";
 import { checkBucketName } from "../model/arguments.ts";
+import { isSlotDamage } from "../key/entry-file.ts";
 import { KeyChains } from "../key/key-chains.ts";
-import type { BucketInfo, Versioning } from "../model/object-store.ts";
+import type { BucketConfig } from "../model/object.ts";
+import type { BucketInfo } from "../model/object-store.ts";
 import { firstOpen } from "../listing/manifest.ts";
-import { namesIn } from "../listing/walk-keys.ts";
 import { uploadsUnderWay } from "../multipart/object-upload.ts";
 import { ConfigChain, defaultSettings } from "./bucket-config.ts";
 import { emptyShard } from "./empty-keys.ts";
 import { IncarnationLayout } from "./layout.ts";
 import { findLost, hasAside } from "./lost-keys.ts";
 import { noSuchBucket, OpenBucket, retire } from "./open-bucket.ts";
-import type { ObjectsPlace } from "./objects-place.ts";
-
-export interface NewBucket {
-  readonly versioning: Versioning;
-  readonly objectLock: boolean;
-}
+import type { ObjectsStorage } from "./objects-storage.ts";
 
 export class Buckets {
-  readonly #place: ObjectsPlace;
+  readonly #storage: ObjectsStorage;
   readonly #chains: KeyChains;
   readonly #configs = new Map<string, Promise<ConfigChain>>();
-  /** As this process has seen them last. */
+  /** Each bucket's state, as this process last read it. */
   readonly #known = new Map<string, OpenBucket>();
   readonly #deletions = new Fifo();
 
-  constructor(place: ObjectsPlace) {
-    this.#place = place;
-    this.#chains = new KeyChains(place);
+  constructor(storage: ObjectsStorage) {
+    this.#storage = storage;
+    this.#chains = new KeyChains(storage);
   }
 
   get keysInMemory(): number {
     return this.#chains.size;
   }
 
-  /** The bucket as it is now; undefined when there is none. */
+  /** Reads the bucket's current state. Undefined if there is no such bucket. */
   async find(name: string): Promise<OpenBucket | undefined> {
     checkBucketName(name);
-    const { layout, disk } = this.#place;
+    const { layout, disk } = this.#storage;
     if (!this.#configs.has(name) && !(await isThere(disk, layout.config(name)))) return undefined;
     const config = await this.#config(name);
     const state = await config.read();
     this.#known.delete(name);
     if (state.incarnation === undefined) return undefined;
-    const parts = { place: this.#place, chains: this.#chains, config };
-    const bucket = new OpenBucket(name, parts, state, state.incarnation);
+    const access = { storage: this.#storage, chains: this.#chains, config };
+    const bucket = new OpenBucket(name, access, state, state.incarnation);
     this.#known.set(name, bucket);
     return bucket;
   }
 
-  /** The bucket as this process has seen it last: it may be deleted by now, or have other settings. */
+  /**
+   * Returns the bucket as this process last read it. The bucket may have been deleted or
+   * reconfigured since.
+   */
   findKnown(name: string): OpenBucket | undefined {
     return this.#known.get(name);
   }
 
-  /** NO_SUCH_BUCKET. */
+  /** Throws NO_SUCH_BUCKET. */
   async get(name: string): Promise<OpenBucket> {
     const found = await this.find(name);
     if (found === undefined) throw noSuchBucket(name);
     return found;
   }
 
-  /** As `find`, and its keys are there, too: a process that deleted it may have died before it said so. */
+  /**
+   * As `find`, but also checks that the directory of keys exists: a process that deletes a bucket
+   * may die before it updates the configuration.
+   */
   async findLiving(name: string): Promise<OpenBucket | undefined> {
     const found = await this.find(name);
-    if (found === undefined || (await isThere(this.#place.disk, found.layout.keys))) return found;
-    await retire(await this.#config(name), found.state.incarnation ?? "");
+    if (found === undefined || (await isThere(this.#storage.disk, found.layout.keys))) return found;
+    await this.#retire(name, found);
     return undefined;
   }
 
-  /** BUCKET_EXISTS. */
-  async create(name: string, { versioning, objectLock }: NewBucket): Promise<void> {
+  /** Throws BUCKET_EXISTS. */
+  async create(name: string, given: Pick<BucketConfig, "versioning" | "objectLock">): Promise<void> {
     checkBucketName(name);
     if ((await this.findLiving(name)) !== undefined) throw bucketExists(name);
-    const { disk, layout } = this.#place;
-    const lost = await findLost(this, this.#place, name);
+    const { disk, layout } = this.#storage;
+    const lost = await findLost(this, this.#storage, name);
     if (lost !== undefined) throw holdfastError("CORRUPT", `${lost.what} ${lost.remedy}`, { path: lost.path });
     await ensureDirectory(disk, layout.bucket(name));
     const config = await this.#config(name);
-    const incarnation = this.#place.newId();
+    const incarnation = this.#storage.newId();
     const own = new IncarnationLayout(layout.bucket(name), incarnation);
-    // All of it before it is named: a bucket that is there is there whole.
+    // All directories are created before the configuration names them: an existing bucket is always
+    // complete.
     await disk.mkdir(own.directory);
     for (const path of [own.keys, own.bodies, own.uploads, own.index, own.entries, own.runs]) await disk.mkdir(path);
-    // From the start: by its absence a process learns that its manifest is an old one.
+    // The `open` file is created with the bucket: a process that does not find it knows that its
+    // manifest is outdated.
     await disk.createFile(`${own.runs}/${firstOpen}`, new Uint8Array(), { sync: true });
     for (const path of [own.runs, own.index, own.directory]) await syncNames(disk, path);
     await syncNames(disk, layout.bucket(name));
-    const settings = { ...defaultSettings, versioning, objectLock };
-    const createdAtMs = this.#place.nowMs();
+    const settings = { ...defaultSettings, ...given };
+    const createdAtMs = this.#storage.nowMs();
     const state = await config.change((before) =>
       before.incarnation === undefined ? { incarnation, createdAtMs, settings } : undefined,
     );
@@ -104,30 +107,44 @@ export class Buckets {
     throw bucketExists(name);
   }
 
-  /** Of all buckets that are there, and of some that were. */
+  /** Returns the names of all buckets, and of some deleted ones. */
   async names(): Promise<string[]> {
-    const { disk, layout } = this.#place;
-    return (await namesIn(disk, layout.buckets)).filter(isBucketName).sort();
+    const { disk, layout } = this.#storage;
+    return (await listIfThere(disk, layout.buckets)).filter(isBucketName).sort();
   }
 
   async list(): Promise<BucketInfo[]> {
     const found: BucketInfo[] = [];
     for (const name of await this.names()) {
-      const bucket = await this.findLiving(name);
-      if (bucket === undefined) continue;
-      const { createdAtMs, settings } = bucket.state;
-      found.push({ name, createdAt: new Date(createdAtMs), versioning: settings.versioning });
+      const info = await this.#describe(name);
+      if (info !== undefined) found.push(info);
     }
     return found;
   }
 
   /**
-   * The removal of the directory of its keys decides: a put that came before is found there, and one
-   * that comes later finds nothing to put into. Uploads go with the bucket: to complete one is such a
-   * put. NO_SUCH_BUCKET, BUCKET_NOT_EMPTY.
+   * A bucket whose configuration cannot be read is listed as damaged; the other buckets are listed
+   * as usual.
+   */
+  async #describe(name: string): Promise<BucketInfo | undefined> {
+    try {
+      const state = (await this.findLiving(name))?.state;
+      return state && { name, createdAt: new Date(state.createdAtMs), versioning: state.settings.versioning };
+    } catch (error) {
+      const isDamaged = isSlotDamage(this.#storage.disk, error) || hasErrno(error, "ENOTDIR");
+      if (!isDamaged || !isErrorLike(error)) throw error;
+      return { name, createdAt: new Date(0), versioning: "off", damaged: error };
+    }
+  }
+
+  /**
+   * Deletes a bucket. The removal of the directory of keys decides: an earlier put left a key in
+   * it, so the removal fails; a later put finds no directory. Uploads are deleted with the bucket,
+   * because completing an upload is such a later put. Throws NO_SUCH_BUCKET or BUCKET_NOT_EMPTY.
    */
   async delete(name: string, abortUploads = false): Promise<void> {
-    // One of the callers of this process deletes it, and is told so; the next ones find none.
+    // Callers in this process are serialized: the first one deletes the bucket, the others get
+    // NO_SUCH_BUCKET.
     await this.#deletions.take();
     try {
       await this.#delete(name, abortUploads);
@@ -139,55 +156,69 @@ export class Buckets {
   async #delete(name: string, abortUploads: boolean): Promise<void> {
     const bucket = await this.findLiving(name);
     if (bucket === undefined) throw noSuchBucket(name);
-    const { disk } = this.#place;
+    const { disk } = this.#storage;
     const { keys, directory } = bucket.layout;
     if (!abortUploads && (await uploadsUnderWay(bucket)).length > 0) throw notEmpty(name);
-    const shards = await namesIn(disk, keys);
+    const shards = await listIfThere(disk, keys);
     for (const shard of shards) if (!(await emptyShard(bucket, `${keys}/${shard}`))) throw notEmpty(name);
-    // After the keys: one that was not among them because a repair has moved it is here by now.
+    // `aside` is checked after the keys: a key that a repair moved away during the check of the
+    // keys is in it by now.
     if (await hasAside(bucket)) throw asideNotEmpty(name, bucket.layout.aside);
     try {
       for (const shard of shards) await this.#removeEmpty(`${keys}/${shard}`);
       await retryOutage(disk, directory, () => disk.rmdir(keys));
     } catch (error) {
       if (hasErrno(error, "ENOTEMPTY", "EEXIST")) throw notEmpty(name, error);
-      // Another process has deleted it. On a share it may be a request of this one whose answer was lost.
+      // On a local disk, another process deleted the bucket. On a share, it may have been our own
+      // request whose reply was lost.
       if (hasErrno(error, "ENOENT") && disk.volume.kind === "local") throw noSuchBucket(name, error);
       const isGone = hasErrno(error, "ENOENT") || (isOutcomeUnknown(error) && !(await this.#hasKeys(keys)));
       if (!isGone) throw error;
     }
     await this.#settleDeletion(directory);
     try {
-      await retire(await this.#config(name), bucket.state.incarnation ?? "");
+      await this.#retire(name, bucket);
       await removeTree(disk, directory);
     } catch (error) {
-      // It is deleted: a process that meets what is left says so in the configuration.
+      // An error is ignored: the bucket is deleted, and the next process that finds its leftovers
+      // updates the configuration.
       if (!isHoldfastError(error)) throw error;
     }
   }
 
-  /** Asked after a removal without an answer. OUTCOME_UNKNOWN when this has none either. */
+  /** Records in the configuration that this incarnation is deleted. */
+  async #retire(name: string, { state }: OpenBucket): Promise<void> {
+    await this.#storage.reserve.use(async () => await retire(await this.#config(name), state.incarnation ?? ""));
+  }
+
+  /**
+   * Checks whether the directory of keys exists, after the reply to its removal was lost. Throws
+   * OUTCOME_UNKNOWN if the check fails too.
+   */
   async #hasKeys(keys: string): Promise<boolean> {
     try {
-      return await isThere(this.#place.disk, keys);
+      return await isThere(this.#storage.disk, keys);
     } catch (error) {
       throw outcomeUnknown(keys, error);
     }
   }
 
-  /** The keys are gone, and with them the bucket: a failure from here on does not say that it is there. */
+  /**
+   * The keys are removed, so the bucket is deleted. A failure from here on must not suggest that it
+   * still exists.
+   */
   async #settleDeletion(directory: string): Promise<void> {
     try {
-      await syncNames(this.#place.disk, directory);
+      await syncNames(this.#storage.disk, directory);
     } catch (error) {
-      // Another process that has deleted it, too, was faster.
+      // Another process deleted the bucket first.
       if (!hasErrno(error, "ENOENT")) throw outcomeUnknown(directory, error);
     }
   }
 
   async #removeEmpty(shard: string): Promise<void> {
     try {
-      await this.#place.disk.rmdir(shard);
+      await this.#storage.disk.rmdir(shard);
     } catch (error) {
       if (!hasErrno(error, "ENOENT")) throw error;
     }
@@ -196,7 +227,7 @@ export class Buckets {
   async #config(name: string): Promise<ConfigChain> {
     let opening = this.#configs.get(name);
     if (opening === undefined) {
-      opening = ConfigChain.open(this.#place, this.#place.layout.config(name));
+      opening = ConfigChain.open(this.#storage, this.#storage.layout.config(name));
       this.#configs.set(name, opening);
       opening.catch(() => this.#configs.delete(name));
     }
@@ -209,13 +240,13 @@ function isBucketName(name: string): boolean {
     checkBucketName(name);
     return true;
   } catch {
-    // A foreign file is left alone.
+    // Ignores foreign files.
     return false;
   }
 }
 
-function bucketExists(bucket: string): Error {
-  const message = `The bucket ${bucket} is there already. Open it with bucket(), or choose another name.`;
+export function bucketExists(bucket: string): Error {
+  const message = `The bucket ${bucket} already exists. Open it with bucket(), or choose another name.`;
   return holdfastError("BUCKET_EXISTS", message, { bucket });
 }
 
@@ -224,7 +255,7 @@ function asideNotEmpty(bucket: string, path: string): Error {
   return holdfastError("BUCKET_NOT_EMPTY", message, { bucket });
 }
 
-function notEmpty(bucket: string, cause?: unknown): Error {
+export function notEmpty(bucket: string, cause?: unknown): Error {
   const message = `The bucket ${bucket} was not deleted: it still has objects, versions, delete markers or uploads. Delete those first.`;
   return holdfastError("BUCKET_NOT_EMPTY", message, { bucket }, cause);
 }

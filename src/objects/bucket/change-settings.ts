@@ -1,8 +1,9 @@
-// Changing the settings of a bucket: what is allowed, decided by the swap itself.
+// Changes the settings of a bucket. The check that a change is allowed is part of the
+// compare-and-swap.
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
 import { checkSettings } from "../model/arguments.ts";
 import { checkLifecycle } from "../model/lifecycle.ts";
-import type { BucketConfig } from "../model/object-store.ts";
+import type { BucketConfig } from "../model/object.ts";
 import { versionings } from "./bucket-config.ts";
 import { noSuchBucket, type OpenBucket } from "./open-bucket.ts";
 
@@ -15,38 +16,54 @@ const settingNames: OptionNames<BucketConfig> = {
   documents: true,
 };
 
-/** One document, whatever is changed about the others at the same time. Undefined removes it. */
+/**
+ * Changes one document, or removes it if the value is undefined. Concurrent changes of other
+ * documents are kept.
+ */
 export interface DocumentChange {
   readonly name: string;
   readonly text: string | undefined;
 }
 
-/** NO_SUCH_BUCKET. TypeError for a change that a bucket never makes. */
+/** Throws NO_SUCH_BUCKET, or a TypeError for a change that is never allowed. */
 export async function changeSettings(
   bucket: OpenBucket,
   change: Partial<BucketConfig>,
   document?: DocumentChange,
 ): Promise<void> {
-  checkOptions("setConfig", change as BucketConfig, settingNames);
-  if (change.versioning !== undefined && !versionings.includes(change.versioning))
-    throw new TypeError(`versioning is one of ${versionings.join(", ")}, not ${change.versioning as string}.`);
-  if (change.lifecycle !== undefined) checkLifecycle(change.lifecycle);
-  checkSettings("setConfig", change);
+  checkChange(change);
   await bucket.mustBeThere();
   const { incarnation } = bucket.state;
   let isGone = false;
   await bucket.changeConfig((state) => {
     isGone = state.incarnation !== incarnation;
-    if (isGone) return undefined;
-    const changed = { ...state.settings, ...settingsIn(change) };
-    const settings = document === undefined ? changed : withDocument(changed, document);
-    mustBeAllowed(state.settings, settings);
-    return { ...state, settings };
+    return isGone ? undefined : { ...state, settings: changedSettings(state.settings, change, document) };
   });
   if (isGone) throw noSuchBucket(bucket.name);
 }
 
-/** What is undefined stays as it is; only a default retention can be taken away. */
+/** Throws a TypeError or RangeError for a change that makes no sense in any bucket. */
+export function checkChange(change: Partial<BucketConfig>): void {
+  checkOptions("setConfig", change as BucketConfig, settingNames);
+  if (change.versioning !== undefined && !versionings.includes(change.versioning))
+    throw new TypeError(`versioning is one of ${versionings.join(", ")}, not ${change.versioning as string}.`);
+  if (change.lifecycle !== undefined) checkLifecycle(change.lifecycle);
+  checkSettings("setConfig", change);
+}
+
+/** Returns the settings after a change. Throws a TypeError for a change that these settings forbid. */
+export function changedSettings(
+  before: BucketConfig,
+  change: Partial<BucketConfig>,
+  document?: DocumentChange,
+): BucketConfig {
+  const changed = { ...before, ...settingsIn(change) };
+  const settings = document === undefined ? changed : withDocument(changed, document);
+  mustBeAllowed(before, settings);
+  return settings;
+}
+
+/** A setting that is undefined keeps its value, except a default retention, which is removed. */
 function settingsIn(change: Partial<BucketConfig>): Partial<BucketConfig> {
   const given = Object.entries(structuredClone(change));
   return Object.fromEntries(given.filter(([name, value]) => value !== undefined || name === "defaultRetention"));
@@ -59,7 +76,7 @@ function withDocument(settings: BucketConfig, { name, text }: DocumentChange): B
 
 function mustBeAllowed(before: BucketConfig, after: BucketConfig): void {
   if (before.versioning !== "off" && after.versioning === "off")
-    throw new TypeError("A bucket that has kept versions cannot go back to keeping none. Suspend versioning instead.");
+    throw new TypeError("Versioning cannot be turned off again. Suspend it instead.");
   if (before.objectLock && !after.objectLock)
     throw new TypeError("Object lock cannot be switched off: versions may be retained.");
   if (after.objectLock && after.versioning !== "enabled")

@@ -1,4 +1,4 @@
-// Where everything of an object store lies: the one place that knows its directories.
+// The layout of an object store: only this file knows the names of its directories.
 import { hash } from "node:crypto";
 
 const readableLength = 40;
@@ -16,7 +16,10 @@ export class ObjectsLayout {
   get buckets(): string {
     return `${this.directory}/buckets`;
   }
-  /** Valid names of buckets are valid names of files, and no two of them differ in case only. */
+  /**
+   * A bucket's directory has its name: bucket names are valid file names in lower case, so no two
+   * differ only in case.
+   */
   bucket(name: string): string {
     return `${this.buckets}/${name}`;
   }
@@ -29,13 +32,17 @@ export class ObjectsLayout {
   get trash(): string {
     return `${this.directory}/trash`;
   }
-  /** Directories that a session prepares. */
+  /** The file that reserves space for removals. */
+  get reserve(): string {
+    return `${this.directory}/reserve`;
+  }
+  /** Where a session prepares directories. */
   staging(holder: string): string {
     return `${this.stagings}/${holder}`;
   }
 }
 
-/** One life of a bucket: a bucket that is deleted and made again has another one. */
+/** One life of a bucket. A bucket that is deleted and created again gets a new incarnation. */
 export class IncarnationLayout {
   readonly directory: string;
 
@@ -43,21 +50,21 @@ export class IncarnationLayout {
     this.directory = `${bucket}/${incarnation}`;
   }
 
-  /** While it is there, the bucket is: its removal deletes the bucket. */
+  /** The bucket exists as long as this directory does: removing it deletes the bucket. */
   get keys(): string {
     return `${this.directory}/keys`;
   }
   get bodies(): string {
     return `${this.directory}/bodies`;
   }
-  /** Bodies that a session has written. What no version names goes when its holder is dead. */
+  /** Bodies that a session wrote. Once its holder is dead, those that no version names are removed. */
   bodiesOf(holder: string): string {
     return `${this.bodies}/${holder}`;
   }
   get index(): string {
     return `${this.directory}/index`;
   }
-  /** Announcements of keys, one file for those of a moment. */
+  /** Announcements of keys; one file holds the keys that were announced together. */
   get entries(): string {
     return `${this.index}/new`;
   }
@@ -71,15 +78,15 @@ export class IncarnationLayout {
     return `${this.directory}/uploads`;
   }
   /**
-   * Keys that could not be read, as a repair has moved them away. While it has something, bodies that
-   * no key names may belong to it.
+   * Unreadable keys that a repair moved aside. While the directory is not empty, no body is
+   * removed, because it may belong to one of them.
    */
   get aside(): string {
     return `${this.directory}/aside`;
   }
   /**
-   * 4,096 shards, so that no directory becomes too long to be listed. The beginning of the key is
-   * for people; the hash makes the name unique, also where letters are folded.
+   * 4,096 shards keep every directory short enough to list. The beginning of the key is for people;
+   * the hash makes the name unique, even where the disk folds case.
    */
   key(key: string): string {
     const digest = hash("sha256", key);

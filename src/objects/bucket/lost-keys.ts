@@ -1,10 +1,10 @@
-// Keys that are on the disk and that no listing shows: those of a bucket whose configuration was lost,
-// and those that a repair has moved aside.
+// Lost keys are on the disk but in no listing: keys of a bucket whose configuration was lost, and
+// keys that a repair moved aside.
+import { listIfThere } from "../../durable/publish/directory.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { namesIn } from "../listing/walk-keys.ts";
 import type { Buckets } from "./buckets.ts";
 import { IncarnationLayout } from "./layout.ts";
-import type { ObjectsPlace } from "./objects-place.ts";
+import type { ObjectsStorage } from "./objects-storage.ts";
 import type { OpenBucket } from "./open-bucket.ts";
 
 export interface LostKeys {
@@ -14,22 +14,23 @@ export interface LostKeys {
 }
 
 /**
- * Keys of a bucket whose configuration does not name them: it was lost. An incarnation has keys only
- * from when it was named until it is deleted, and with it they go.
+ * Finds keys of an incarnation that the bucket's configuration does not name: the configuration was
+ * lost. An incarnation has keys only after the configuration named it and before it is deleted.
  */
 export async function findLost(
   buckets: Pick<Buckets, "find">,
-  { disk, layout }: ObjectsPlace,
+  { disk, layout }: ObjectsStorage,
   name: string,
 ): Promise<LostKeys | undefined> {
   const directory = layout.bucket(name);
-  for (const incarnation of await namesIn(disk, directory)) {
+  for (const incarnation of await listIfThere(disk, directory)) {
     const own = new IncarnationLayout(directory, incarnation);
     if (!(await hasKeys(disk, own))) continue;
-    // Named or deleted in the meantime: asked in this order.
+    // The incarnation may have been named or deleted meanwhile. So the configuration is read first,
+    // and then the keys are checked again.
     const state = (await buckets.find(name))?.state;
     if (state?.incarnation === incarnation || !(await hasKeys(disk, own))) continue;
-    const what = `${own.directory} has keys of the bucket ${name}, and ${layout.config(name)} does not name it: the configuration of the bucket was lost.`;
+    const what = `${own.directory} contains keys of the bucket ${name}, but ${layout.config(name)} does not name it: the configuration of the bucket was lost.`;
     return { path: own.directory, what, remedy: `Restore ${layout.config(name)} from a backup.` };
   }
   return undefined;
@@ -37,13 +38,14 @@ export async function findLost(
 
 async function hasKeys(disk: Disk, { keys }: IncarnationLayout): Promise<boolean> {
   if (!(await disk.canOpen(keys))) return false;
-  for (const shard of await namesIn(disk, keys)) if ((await namesIn(disk, `${keys}/${shard}`)).length > 0) return true;
+  for (const shard of await listIfThere(disk, keys))
+    if ((await listIfThere(disk, `${keys}/${shard}`)).length > 0) return true;
   return false;
 }
 
-/** Whether a repair has moved keys of this bucket away. */
-export async function hasAside({ place: { disk }, layout: { aside } }: OpenBucket): Promise<boolean> {
-  // Makes the client of a share ask for the directory anew.
+/** True if a repair moved keys of this bucket aside. */
+export async function hasAside({ storage: { disk }, layout: { aside } }: OpenBucket): Promise<boolean> {
+  // Forces the client of a share to revalidate its cached directory.
   if (disk.volume.kind !== "local") await disk.canOpen(aside);
-  return (await namesIn(disk, aside)).length > 0;
+  return (await listIfThere(disk, aside)).length > 0;
 }

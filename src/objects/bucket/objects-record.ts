@@ -1,4 +1,5 @@
-// The record of an object store, objects.json: its id and its ground. Decided once.
+// The record of an object store, objects.json: its id and its ground. Written once and never
+// changed.
 import { decideRecord, findDecision } from "../../durable/publish/record-file.ts";
 import type { Staging } from "../../durable/publish/staging.ts";
 import { objectOf, textOf } from "../../format/decoding.ts";
@@ -23,7 +24,7 @@ export const objectsPart: PartKind = {
   isOnly: true,
 };
 
-/** NEWER_FORMAT before anything is written. */
+/** Throws NEWER_FORMAT, before the caller writes anything. */
 export async function findObjects(disk: Disk, directory: string): Promise<PartRecord | undefined> {
   return await findDecision(disk, objectsKind, new ObjectsLayout(directory).record);
 }

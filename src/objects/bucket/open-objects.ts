@@ -1,4 +1,4 @@
-// Opening an object store: its record, and its ground.
+// Opens an object store: its record and its ground.
 import type { OpenOptions } from "../../common.ts";
 import { ensureDirectory } from "../../durable/publish/directory.ts";
 import { checkExpectedStore } from "../../durable/publish/record-file.ts";
@@ -7,23 +7,26 @@ import { makeId } from "../../format/id.ts";
 import { joinGround, recordedGround } from "../../part/part.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { decideObjects, findObjects, objectsPart } from "./objects-record.ts";
-import { ObjectsPlace } from "./objects-place.ts";
+import { ObjectsStorage } from "./objects-storage.ts";
 
 export interface OpenObjectsOptions extends OpenOptions {
   readonly leaseMs?: number | undefined;
   /** Default true. */
   readonly isSynced?: boolean | undefined;
-  /** Of the store that opens it. Default: it is opened alone. */
+  /**
+   * The ground of the store to which it belongs. Default: the object store is opened without a
+   * store and joins its own ground.
+   */
   readonly ground?: Ground | undefined;
 }
 
 export interface OpenedObjects {
-  readonly place: ObjectsPlace;
+  readonly storage: ObjectsStorage;
   readonly ownsGround: boolean;
 }
 
-/** Makes the object store if there is none. */
-export async function openPlace(
+/** Creates the object store if it does not exist. */
+export async function openStorage(
   ports: Ports,
   directory: string,
   options: OpenObjectsOptions = {},
@@ -40,11 +43,12 @@ export async function openPlace(
     const own = recordedGround(directory, ground);
     const record = known ?? (await decideObjects(ground.staging, directory, { id, ...own }));
     if (record.ground !== own.ground) {
-      // Another process has made it meanwhile, with another ground: follow its record.
+      // Another process created the object store meanwhile, with another ground. Its record
+      // decides.
       if (ownsGround) await ground.close();
-      return await openPlace(ports, directory, options);
+      return await openStorage(ports, directory, options);
     }
-    return { place: new ObjectsPlace(ground, directory, { isSynced: options.isSynced }), ownsGround };
+    return { storage: new ObjectsStorage(ground, directory, { isSynced: options.isSynced }), ownsGround };
   } catch (error) {
     if (ownsGround) await ground.close();
     throw error;

@@ -1,15 +1,14 @@
-// Lifecycle rules applied to a key: what is due is judged again on the very state that the entry
-// which does it is linked behind. So a version that became current meanwhile stays.
+// Applies lifecycle rules to a key. Rules are evaluated on exactly the state after which the new
+// entry is linked, so a version that became current meanwhile stays.
 import type { OpenBucket } from "../bucket/open-bucket.ts";
+import { nothing, retry } from "../key/key-chain.ts";
 import type { OpenKey } from "../key/key-chains.ts";
 import type { KeyHead } from "../key/key-head.ts";
-import type { KeyVersion } from "../key/key-history.ts";
-import type { MarkerEntry, RemoveEntry } from "../model/entry.ts";
+import { noContent, type KeyVersion } from "../key/key-versions.ts";
 import { dueOf } from "../model/lifecycle.ts";
-import { appendEntry, type EntryMaker } from "../version/append-entry.ts";
 import { eraseBody, isRetained } from "../version/delete-version.ts";
 
-/** So many slots fit into one entry with room to spare. */
+/** How many slots one entry removes: so many fit into its record. */
 const slotsMax = 1000;
 
 export interface Aged {
@@ -17,7 +16,10 @@ export interface Aged {
   readonly bytes: number;
 }
 
-/** What is retained or under a legal hold stays. A delete marker may come over it: it destroys nothing. */
+/**
+ * Versions under a retention or a legal hold stay. A delete marker may still be added to their key:
+ * it destroys nothing.
+ */
 export async function ageKey(bucket: OpenBucket, name: string, key: OpenKey): Promise<Aged> {
   if (bucket.settings.lifecycle.length === 0) return { objects: 0, bytes: 0 };
   const isMarked = await expireCurrent(bucket, name, key);
@@ -31,61 +33,39 @@ export async function ageKey(bucket: OpenBucket, name: string, key: OpenKey): Pr
   return { objects, bytes };
 }
 
-/** Adds a delete marker where versions are kept. */
+/** Adds a delete marker if the bucket keeps versions. */
 async function expireCurrent(bucket: OpenBucket, name: string, key: OpenKey): Promise<boolean> {
-  const { place } = bucket;
-  const id = place.newId();
-  const judge = async (head: KeyHead | undefined): Promise<"go on" | "again" | undefined> => {
-    const found = await findDue(bucket, name, key, head);
-    if (found === "again") return found;
-    return found.isExpired && bucket.settings.versioning !== "off" ? "go on" : undefined;
-  };
-  const make = (): MarkerEntry => ({
-    kind: "marker",
-    id,
-    key: name,
-    config: bucket.state.number,
-    atMs: place.nowMs(),
-    isNull: bucket.settings.versioning !== "enabled",
+  const { storage } = bucket;
+  const id = storage.newId();
+  const added = await bucket.append(name, key, async (newest) => {
+    const found = await findDue(bucket, name, key, newest);
+    if (found === "replaced") return retry;
+    const { versioning } = bucket.settings;
+    if (!found.isExpired || versioning === "off") return nothing;
+    const [config, isNull] = [bucket.state.number, versioning !== "enabled"];
+    return { add: { entry: { kind: "marker", id, key: name, config, atMs: storage.nowMs(), isNull } } };
   });
-  return (await add(bucket, name, key, { judge, make })) !== undefined;
+  return added !== undefined;
 }
 
-/** The versions that were removed. */
+/** Returns the versions that were removed. */
 async function removeDue(bucket: OpenBucket, name: string, key: OpenKey): Promise<readonly KeyVersion[]> {
-  const { place } = bucket;
-  const id = place.newId();
+  const { storage } = bucket;
+  const id = storage.newId();
   let removed: readonly KeyVersion[] = [];
-  let current = 0;
-  const judge = async (head: KeyHead | undefined): Promise<"go on" | "again" | undefined> => {
-    const found = await findDue(bucket, name, key, head);
-    if (found === "again") return found;
+  const head = await bucket.append(name, key, async (newest) => {
+    const found = await findDue(bucket, name, key, newest);
+    if (found === "replaced") return retry;
     removed = found.removals.slice(0, slotsMax);
-    current = found.versions.filter((each) => !removed.includes(each)).at(-1)?.slot ?? 0;
-    return removed.length === 0 ? undefined : "go on";
-  };
-  const make = (): RemoveEntry => ({
-    kind: "remove",
-    id,
-    key: name,
-    config: bucket.state.number,
-    atMs: place.nowMs(),
-    slots: removed.map(({ slot }) => slot),
-    current,
+    if (removed.length === 0) return nothing;
+    const slots = removed.map(({ slot }) => slot);
+    const current = found.versions.filter((each) => !removed.includes(each)).at(-1)?.slot ?? 0;
+    const config = bucket.state.number;
+    return { add: { entry: { kind: "remove", id, key: name, config, atMs: storage.nowMs(), slots, current } } };
   });
-  const head = await add(bucket, name, key, { judge, make });
   if (head === undefined) return [];
   for (const version of removed) await eraseBody(bucket, key, head, version);
   return removed;
-}
-
-async function add(
-  bucket: OpenBucket,
-  name: string,
-  key: OpenKey,
-  maker: Pick<EntryMaker, "judge" | "make">,
-): Promise<KeyHead | undefined> {
-  return (await appendEntry(bucket, name, key, { ...maker, isDependent: true }))?.head;
 }
 
 interface FoundDue {
@@ -98,12 +78,15 @@ async function findDue(
   bucket: OpenBucket,
   name: string,
   { history }: OpenKey,
-  head: KeyHead | undefined,
-): Promise<FoundDue | "again"> {
-  const versions = head === undefined ? [] : await history.read(head);
-  if (versions === undefined) return "again";
-  const nowMs = bucket.place.nowMs();
-  const { lifecycle, versioning } = bucket.settings;
+  newest: KeyHead | undefined,
+): Promise<FoundDue | "replaced"> {
+  const content = newest === undefined ? noContent : await history.read(newest);
+  if (content === undefined) return "replaced";
+  const { versions, damaged } = content;
+  // With a damaged slot, it is unknown which version is current and how many versions there are.
+  if (damaged.length > 0) return { versions, isExpired: false, removals: [] };
+  const nowMs = bucket.storage.nowMs();
+  const { lifecycle, versioning, objectLock } = bucket.settings;
   const aging = versions.map(({ entry, tags }) => ({
     atMs: entry.atMs,
     isMarker: entry.kind === "marker",
@@ -111,8 +94,10 @@ async function findDue(
     tags,
   }));
   const { isExpired, removals } = dueOf(lifecycle, name, aging, nowMs);
-  // Where no versions are kept, to expire is to be removed.
+  // Without versioning, an expired object is removed.
   const indexes = isExpired && versioning === "off" ? [...removals, versions.length - 1] : removals;
   const due = indexes.flatMap((index) => versions[index] ?? []);
-  return { versions, isExpired, removals: due.filter((version) => !isRetained(version, nowMs)) };
+  const mayGo = (version: KeyVersion): boolean =>
+    !isRetained(version, nowMs) && (version.doubt === undefined || !objectLock);
+  return { versions, isExpired, removals: due.filter(mayGo) };
 }

@@ -1,39 +1,56 @@
-// Collection of uploads: what a rule gives up, what an abort has left, and parts that a completed
-// upload did not name.
+// Collects uploads: removes expired ones, the rest of aborted ones, and parts that a completed
+// upload does not use.
+import { listIfThere } from "../../durable/publish/directory.ts";
 import { isHoldfastError } from "../../errors.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import { idTimeMs, isId } from "../../format/id.ts";
-import { namesIn } from "../listing/walk-keys.ts";
 import { isUploadDue } from "../model/lifecycle.ts";
+import { uploadIdIn } from "../version/body-files.ts";
 import { UploadFiles } from "../multipart/upload-files.ts";
 import type { Abort } from "../multipart/upload-records.ts";
 
 /**
- * An upload without a record is left alone for so long: its process may be about to write it. Only
- * to spare that process an error.
+ * An upload without a record is kept this long: its process may be about to write the record.
+ * Removing it earlier would be safe, but that process would get an error.
  */
 const beginMs = 86_400_000;
 
-export interface UploadCounts {
-  /** How many uploads went, and how many files of others. */
-  readonly objects: number;
+export interface UploadUpkeep {
+  /**
+   * Files of bodies, and lists of such files, that living versions name. Undefined if not all of
+   * them are known.
+   */
+  readonly named: ReadonlySet<string> | undefined;
+  /**
+   * Runs `work`. Returns undefined if it failed with an error that must not stop the collection of
+   * other uploads.
+   */
+  readonly attempt: (work: () => Promise<number>) => Promise<number | undefined>;
 }
 
-export async function collectUploads(bucket: OpenBucket): Promise<UploadCounts> {
+/** Returns the number of uploads removed, plus the number of files removed from others. */
+export async function collectUploads(bucket: OpenBucket, { named, attempt }: UploadUpkeep): Promise<number> {
   let objects = 0;
-  for (const id of await namesIn(bucket.place.disk, bucket.layout.uploads))
-    if (isId(id)) objects += await collectUpload(bucket, new UploadFiles(bucket, id));
-  return { objects };
+  const used = new Set([...(named ?? [])].flatMap((file) => uploadIdIn(file) ?? []));
+  for (const id of await listIfThere(bucket.storage.disk, bucket.layout.uploads)) {
+    if (!isId(id)) continue;
+    const isFree = named !== undefined && !used.has(id);
+    objects += (await attempt(() => collectUpload(bucket, new UploadFiles(bucket, id), isFree))) ?? 0;
+  }
+  return objects;
 }
 
-/** How many uploads and files went. Other processes may end the same upload at the same time. */
-export async function collectUpload(bucket: OpenBucket, files: UploadFiles): Promise<number> {
-  const nowMs = bucket.place.nowMs();
+/**
+ * Returns the number of uploads and files removed. Other processes may end the same upload
+ * concurrently. `isFree`: no version uses its files, as far as known.
+ */
+export async function collectUpload(bucket: OpenBucket, files: UploadFiles, isFree: boolean): Promise<number> {
+  const nowMs = bucket.storage.nowMs();
   const record = await files.find();
   if (record === undefined) {
-    // Nothing can be completed without it, and no version names a part: the record goes last of all
-    // versions, and first of all files.
-    const isLeft = idTimeMs(files.id) + beginMs <= nowMs && !(await files.isThere());
+    // An upload without a record cannot be completed: the record is removed before all other files.
+    // If a version still names a part, the record was lost, and the parts stay.
+    const isLeft = isFree && idTimeMs(files.id) + beginMs <= nowMs && !(await files.isThere());
     return isLeft && (await files.removeRest()) ? 1 : 0;
   }
   const end = await files.findEnd();
@@ -43,18 +60,18 @@ export async function collectUpload(bucket: OpenBucket, files: UploadFiles): Pro
   try {
     return (await files.abort()) ? 1 : 0;
   } catch (error) {
-    // It was ended by another process, and its files are gone.
+    // Another process ended the upload and removed its files.
     if (isHoldfastError(error, "NO_SUCH_UPLOAD")) return 0;
     throw error;
   }
 }
 
 /**
- * The process that decided it removes the files itself. If they went under its hands, it could not
- * tell its own abort from a completion whose version was deleted since.
+ * The process that aborted the upload removes its files itself. If another process removed them,
+ * that process could not tell its own abort from a completion whose version was deleted since.
  */
 async function removeAborted(bucket: OpenBucket, files: UploadFiles, { holder }: Abort): Promise<number> {
-  if (holder !== undefined && !(await bucket.place.ground.settle(holder))) return 0;
+  if (holder !== undefined && !(await bucket.storage.ground.settle(holder))) return 0;
   await files.remove();
   return 1;
 }

@@ -1,35 +1,37 @@
-// Collection: applies lifecycle rules, and removes what dead processes have left, keys without
-// versions, and bodies that no version names. Nothing that a living process still needs.
+// Collector applies lifecycle rules and removes leftovers of dead processes, keys without versions,
+// and bodies that no version names. It never removes anything that a living process needs.
 import type { Cancel } from "../../common.ts";
-import { ensureDirectory, removeTree, unlinkIfThere } from "../../durable/publish/directory.ts";
+import { ensureDirectory, listIfThere, removeTree, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { moveOnce } from "../../durable/publish/publish.ts";
 import { holdfastError, isHoldfastError, type HoldfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Buckets } from "../bucket/buckets.ts";
 import { closeIfEmpty } from "../bucket/empty-keys.ts";
-import type { ObjectsPlace } from "../bucket/objects-place.ts";
+import type { ObjectsStorage } from "../bucket/objects-storage.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import { hasAside } from "../bucket/lost-keys.ts";
 import { findDyingEntries } from "../key/dying-key.ts";
-import { findSlot } from "../key/entry-file.ts";
+import { findSlotOrDamage } from "../key/entry-file.ts";
 import type { OpenKey } from "../key/key-chains.ts";
 import { readKey, type ReadKey } from "../key/read-key.ts";
 import { KeyIndex } from "../listing/key-index.ts";
-import { keyDirectories, namesIn } from "../listing/walk-keys.ts";
+import { mergeKeys, type OpenedIndex } from "../listing/listed-keys.ts";
+import { keyDirectories } from "../listing/walk-keys.ts";
 import type { PutEntry } from "../model/entry.ts";
+import type { Collected } from "../model/object-store.ts";
 import { ageKey } from "./age-key.ts";
 import { collectUploads } from "./collect-uploads.ts";
 import { forgetBlocks } from "../version/forget-blocks.ts";
 import { discardBody } from "../version/stage-body.ts";
 
 /**
- * A key without versions is left alone for so long, because the next put may be on its way. Only to
- * spare that put an answer that it does not know: nothing is lost either way.
+ * A key without versions is kept this long: another put may follow. Removing it earlier would lose
+ * no data, but such a put could get OUTCOME_UNKNOWN.
  */
 const restMs = 60_000;
 
-/** What keeps a collection from one key, bucket or file, and from no other. */
+/** Errors that skip one key, bucket or file without stopping the collection. */
 const passedOver = [
   "CORRUPT",
   "NEWER_FORMAT",
@@ -40,39 +42,37 @@ const passedOver = [
   "DISK_FULL",
   "OUTCOME_UNKNOWN",
 ] as const;
-/** So many places are named by an error. */
+/** How many paths an error message lists. */
 const namedMax = 10;
 
-export interface Collected {
-  readonly objects: number;
-  readonly bytes: number;
-}
-
-/** To be called under a lease, so that not every process does it. Safe without. */
+/**
+ * Collects. The caller holds a lease so that only one process does the work; it would be safe
+ * without the lease.
+ */
 export class Collector {
-  readonly #place: ObjectsPlace;
+  readonly #storage: ObjectsStorage;
   readonly #buckets: Buckets;
-  readonly #openIndex: (bucket: OpenBucket) => Promise<KeyIndex>;
+  readonly #indexOf: (bucket: OpenBucket) => OpenedIndex;
   readonly #failures: HoldfastError[] = [];
   #objects = 0;
   #bytes = 0;
 
   constructor(
-    place: ObjectsPlace,
+    storage: ObjectsStorage,
     buckets: Buckets,
-    openIndex: (bucket: OpenBucket) => Promise<KeyIndex> = (bucket) => KeyIndex.open(bucket),
+    indexOf: (bucket: OpenBucket) => OpenedIndex = (bucket) => ({
+      open: () => KeyIndex.open(bucket),
+      openAgain: () => KeyIndex.open(bucket),
+    }),
   ) {
-    this.#place = place;
+    this.#storage = storage;
     this.#buckets = buckets;
-    this.#openIndex = openIndex;
+    this.#indexOf = indexOf;
   }
 
-  /**
-   * What cannot be collected keeps nothing else from it: the first error of that kind is thrown at the
-   * end.
-   */
+  /** Collects everything that can be collected, then throws the first error that it skipped. */
   async collect({ signal }: Cancel = {}): Promise<Collected> {
-    await this.#attempt(() => this.#collectStaging());
+    await this.#attempt(() => this.#storage.reserve.use(() => this.#collectStaging()));
     for (const name of await this.#buckets.names()) {
       signal?.throwIfAborted();
       await this.#attempt(() => this.#collectBucket(name, signal));
@@ -84,7 +84,8 @@ export class Collector {
   async #collectBucket(name: string, signal: AbortSignal | undefined): Promise<void> {
     const bucket = await this.#buckets.findLiving(name);
     if (bucket === undefined) return;
-    // Before the keys are read: what a dead holder has named by then, it has named for good.
+    // Dead holders are settled before the keys are read: afterwards, they cannot name any more
+    // bodies.
     const settled = await this.#settledIn(bucket);
     const named = new Set<string>();
     let isComplete = true;
@@ -94,20 +95,34 @@ export class Collector {
       const isRead = await this.#attempt(() => bucket.useDirectory(directory, collectKey));
       if (isRead !== true) isComplete = false;
     }
-    // A key that could not be read names bodies as well. So does one that a repair has moved aside; asked
-    // after the keys: one that was not among them for that reason is there by now.
-    if (isComplete && !(await hasAside(bucket)))
-      for (const holder of settled) await this.#attempt(() => this.#collectBodies(bucket, holder, named));
-    await this.#attempt(async () => (this.#objects += (await collectUploads(bucket)).objects));
-    await this.#attempt(async () => await (await this.#openIndex(bucket)).merge(1));
+    // Unreadable keys name bodies too, also those that a repair moved aside. `aside` is checked
+    // after the keys: a key that a repair moved away during the walk is in it by now.
+    const isNamed = isComplete && !(await hasAside(bucket));
+    if (isNamed) for (const holder of settled) await this.#attempt(() => this.#collectBodies(bucket, holder, named));
+    const attempt = (work: () => Promise<number>): Promise<number | undefined> => this.#attempt(work);
+    const upkeep = { named: isNamed ? named : undefined, attempt };
+    await this.#attempt(async () => (this.#objects += await collectUploads(bucket, upkeep)));
+    await this.#attempt(() => this.#mergeIndex(bucket));
   }
 
-  /** Undefined when it failed. */
+  /**
+   * An error is ignored: on a full disk the index stays as it is, which is correct. The next
+   * collection or put merges it.
+   */
+  async #mergeIndex(bucket: OpenBucket): Promise<void> {
+    try {
+      await mergeKeys(bucket, this.#indexOf(bucket), 1);
+    } catch (error) {
+      if (!isHoldfastError(error, "DISK_FULL")) throw error;
+    }
+  }
+
+  /** Runs `work`. Returns undefined if it failed with an error that must not stop the collection. */
   async #attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work();
     } catch (error) {
-      // Deleted meanwhile.
+      // The bucket was deleted meanwhile.
       if (isHoldfastError(error, "NO_SUCH_BUCKET")) return undefined;
       if (!isHoldfastError(error, ...passedOver)) throw error;
       this.#failures.push(error);
@@ -116,31 +131,32 @@ export class Collector {
   }
 
   /**
-   * Directories that dead holders have prepared. Each is taken by a rename before it is emptied: a
-   * process that was only asleep then finds nothing to put in place, and never puts an empty one.
+   * Removes directories that dead holders prepared. Each is renamed before it is emptied: a holder
+   * that only slept then cannot move its directory into place after it was emptied.
    */
   async #collectStaging(): Promise<void> {
-    const { disk, layout, ground } = this.#place;
-    for (const holder of await namesIn(disk, layout.stagings))
+    const { disk, layout, ground } = this.#storage;
+    for (const holder of await listIfThere(disk, layout.stagings))
       if (await ground.settle(holder)) await this.#takeStaged(holder);
-    for (const name of await namesIn(disk, layout.trash)) await removeTree(disk, `${layout.trash}/${name}`);
+    for (const name of await listIfThere(disk, layout.trash)) await removeTree(disk, `${layout.trash}/${name}`);
   }
 
   async #takeStaged(holder: string): Promise<void> {
-    const { disk, layout } = this.#place;
+    const { disk, layout } = this.#storage;
     const directory = layout.staging(holder);
-    const names = await namesIn(disk, directory);
+    const names = await listIfThere(disk, directory);
     if (names.length > 0) await ensureDirectory(disk, layout.trash);
-    this.#objects += await takePrepared(disk, directory, names, () => `${layout.trash}/${this.#place.newId()}`);
+    this.#objects += await takePrepared(disk, directory, names, () => `${layout.trash}/${this.#storage.newId()}`);
     await this.#removeIfEmpty(directory);
   }
 
   async #settledIn({ layout }: OpenBucket): Promise<string[]> {
     const settled: string[] = [];
-    for (const holder of await namesIn(this.#place.disk, layout.bodies))
+    for (const holder of await listIfThere(this.#storage.disk, layout.bodies))
       await this.#attempt(async () => {
-        if (!(await this.#place.ground.settle(holder))) return;
-        // It may have prepared a key whose body is here: from now on it cannot put it in place.
+        if (!(await this.#storage.ground.settle(holder))) return;
+        // The holder may have prepared a key whose body is here. From now on it cannot move that
+        // key into place.
         await this.#takeStaged(holder);
         settled.push(holder);
       });
@@ -148,43 +164,45 @@ export class Collector {
   }
 
   /**
-   * Removes a key without versions, and the bodies of versions that are gone. Notes what living ones
-   * name; true when all of that was noted, whatever failed afterwards.
+   * Removes a key without versions, and the bodies of removed versions. Adds the files of living
+   * versions to `named`. Returns true if it could add all of them, even if a later step failed.
    */
   async #collectKey(bucket: OpenBucket, key: OpenKey, named: Set<string>): Promise<boolean> {
     const read = await readKey(key);
     if (read === undefined) return await this.#collectDying(bucket, key);
-    const { head, versions } = read;
+    const { head, versions, damaged } = read;
     const living = new Set(versions.map(({ slot }) => slot));
     for (let number = 1; number <= head.number; number++) {
-      const slot = await findSlot(this.#place.disk, key.chain.names.slotPath(head.incarnation, number));
+      const slot = await findSlotOrDamage(this.#storage.disk, key.chain.names.slotPath(head.incarnation, number));
       if (slot?.entry.kind !== "put") continue;
-      if (living.has(number)) for (const { file } of slot.entry.parts ?? []) named.add(file);
+      if (living.has(number)) for (const file of filesOf(slot.entry)) named.add(file);
       else await this.#removeBody(bucket, slot.entry);
     }
-    // From here on room is needed on the disk.
-    await this.#attempt(() => this.#shorten(bucket, key, read));
-    return true;
+    for (const { entry } of damaged) await this.#attempt(() => Promise.reject(entry.error));
+    await this.#attempt(() => this.#storage.reserve.use(() => this.#shorten(bucket, key, read)));
+    // An unreadable version may name bodies that are then unknown.
+    return damaged.length === 0;
   }
 
-  /** Applies the rules of the bucket, drops blocks without versions, and closes a key that has none. */
+  /** Applies lifecycle rules, drops blocks without versions, and closes a key without versions. */
   async #shorten(bucket: OpenBucket, key: OpenKey, before: ReadKey): Promise<void> {
+    if (before.head.entry.kind === "damaged") return;
     const { objects, bytes } = await ageKey(bucket, before.head.entry.key, key);
     this.#objects += objects;
     this.#bytes += bytes;
     this.#objects += await forgetBlocks(bucket, key, { restMs });
     const now = objects === 0 ? before : await readKey(key);
-    if (now === undefined || now.versions.length > 0) return;
-    if (this.#place.nowMs() - now.head.entry.atMs < restMs) return;
+    if (now === undefined || now.versions.length + now.damaged.length > 0 || now.head.entry.kind === "damaged") return;
+    if (this.#storage.nowMs() - now.head.entry.atMs < restMs) return;
     if (await closeIfEmpty(bucket, key)) this.#objects++;
   }
 
   /**
-   * What another process has closed and not removed goes. False when it was not closed: then its first
-   * slot was lost, and the bodies that it names must stay.
+   * Removes a key that another process closed but did not remove. Returns false if the key was not
+   * closed: then its first slot was lost, and the bodies that it names must stay.
    */
   async #collectDying(bucket: OpenBucket, key: OpenKey): Promise<boolean> {
-    const entries = (await findDyingEntries(this.#place.disk, key.chain.names)) ?? [];
+    const entries = (await findDyingEntries(this.#storage.disk, key.chain.names)) ?? [];
     if (entries.length > 0 && entries.every(({ kind }) => kind !== "closed")) return false;
     await closeIfEmpty(bucket, key);
     return true;
@@ -195,48 +213,58 @@ export class Collector {
     if (partsIn !== undefined) await discardBody(bucket, { partsIn });
   }
 
-  /** What a dead holder has written and no version names. */
+  /** Removes bodies that a dead holder wrote and no version names. */
   async #collectBodies(bucket: OpenBucket, holder: string, named: ReadonlySet<string>): Promise<void> {
     const directory = bucket.layout.bodiesOf(holder);
-    for (const name of await namesIn(this.#place.disk, directory))
+    for (const name of await listIfThere(this.#storage.disk, directory))
       if (!named.has(`bodies/${holder}/${name}`)) await this.#unlink(`${directory}/${name}`);
     await this.#removeIfEmpty(directory);
   }
 
   async #unlink(path: string): Promise<void> {
-    const stat = await this.#place.disk.findStat(path);
+    const stat = await this.#storage.disk.findStat(path);
     if (stat === undefined) return;
     try {
-      await unlinkIfThere(this.#place.disk, path);
+      await unlinkIfThere(this.#storage.disk, path);
       this.#objects++;
       this.#bytes += stat.size;
     } catch (error) {
-      // Open on another machine: the next collection removes it.
+      // The file is open on another machine. The next collection removes it.
       if (!hasErrno(error, "EBUSY", "EACCES", "EPERM", "ESTALE")) throw error;
     }
   }
 
   async #removeIfEmpty(directory: string): Promise<void> {
     try {
-      await this.#place.disk.rmdir(directory);
+      await this.#storage.disk.rmdir(directory);
     } catch (error) {
       if (!hasErrno(error, "ENOENT", "ENOTEMPTY", "EEXIST", "EBUSY", "EACCES", "EPERM")) throw error;
     }
   }
 }
 
-/** The first failure; damage before others, with what else is damaged. */
+function filesOf({ parts = [], partsIn }: PutEntry): string[] {
+  return [...parts.map(({ file }) => file), ...(partsIn === undefined ? [] : [partsIn])];
+}
+
+/**
+ * Returns the error to throw: the first damage, or else the first other error. Its message lists
+ * the other damaged paths.
+ */
 function failureOf(failures: readonly HoldfastError[]): Error {
   const damages = failures.filter((error) => isHoldfastError(error, "CORRUPT"));
   const [first, ...others] = damages;
   if (first === undefined || others.length === 0) return first ?? failures[0] ?? new Error("Nothing has failed.");
   const named = others.slice(0, namedMax).map(({ path }) => path);
   const rest = others.length > namedMax ? ` and ${others.length - namedMax} more` : "";
-  const message = `${first.message} The same holds of ${named.join(", ")}${rest}. All else was collected.`;
+  const message = `${first.message} The same applies to ${named.join(", ")}${rest}. Everything else was collected.`;
   return holdfastError("CORRUPT", message, { path: first.path }, first);
 }
 
-/** Takes each of these entries of `directory` under a new name; returns how many. */
+/**
+ * Renames each of these entries of `directory`, so that no other process uses them. Returns how
+ * many this process renamed.
+ */
 export async function takePrepared(
   disk: Disk,
   directory: string,

@@ -1,43 +1,44 @@
-// Removing the directory of a key that has no version any more.
+// Removing the directory of a key that has no versions left.
 //
-// The first slot goes first, and for good: its name is random and never made again. From then on
-// nothing in the directory counts, so any number of processes may remove the rest, in any order and
-// at any time.
+// The first slot is removed first, and permanently: its name is random and never reused. From then
+// on nothing in the directory counts, so any number of processes may remove the rest, in any order
+// and at any time.
 import { unlinkIfThere } from "../../durable/publish/directory.ts";
 import { retryOutage } from "../../durable/publish/retry-outage.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { KeyEntry } from "../model/entry.ts";
-import { findSlot } from "./entry-file.ts";
-import type { KeyPlace } from "./key-place.ts";
+import { findNames, findSlot } from "./entry-file.ts";
+import type { KeyStorage } from "./key-storage.ts";
 import { compareNames, findIncarnation, isBlockName, isSlotName, type KeyNames } from "./key-names.ts";
 
-/** What cannot be removed in so many rounds is left to the next process that meets it. */
+/** After this many rounds, the rest is left to the next process that finds the directory. */
 const roundsMax = 8;
 
-/** Ends the key whose last entry says that it is closed. */
-export async function endKey(place: KeyPlace, names: KeyNames, incarnation: string): Promise<void> {
-  await unlinkIfThere(place.staging.disk, names.slotPath(incarnation, 1));
+/** Removes a key whose last entry closes it. */
+export async function endKey(storage: KeyStorage, names: KeyNames, incarnation: string): Promise<void> {
+  await unlinkIfThere(storage.staging.disk, names.slotPath(incarnation, 1));
   try {
-    // Before any other slot goes: a first slot that came back after a power cut would let a process
-    // win numbers that were vacated.
-    await place.sync(names.directory);
+    // Synced before any other slot is removed: if a power cut restored the first slot, a process
+    // could win a number that was already used.
+    await storage.sync(names.directory);
   } catch (error) {
     if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
   }
-  await removeDying(place.staging.disk, names);
+  await removeDying(storage.staging.disk, names);
 }
 
-/** Removes a directory without a first slot. Does nothing to a key that lives. */
+/** Removes a directory that has no first slot. Does nothing to a living key. */
 export async function removeDying(disk: Disk, { directory }: KeyNames): Promise<void> {
   for (let round = 0; round < roundsMax; round++) {
     try {
       if (disk.volume.kind !== "local") await disk.canOpen(directory);
       const names = await disk.list(directory);
-      // Born anew: every name that a key lives by was in the directory before it came here.
+      // The key was created again. A new key's directory arrives with its first slot already in it.
       if (findIncarnation(names) !== undefined) return;
-      // The last entry, which says that the key was closed, goes last: what lacks it was not closed.
+      // The closing entry is removed last. A directory without a first slot and without this entry
+      // was therefore not closed.
       for (const name of names.sort(compareNames)) {
         if (isBlockName(name)) await removeBlock(disk, `${directory}/${name}`);
         else await unlinkIfThere(disk, `${directory}/${name}`);
@@ -46,8 +47,8 @@ export async function removeDying(disk: Disk, { directory }: KeyNames): Promise<
       return;
     } catch (error) {
       if (hasErrno(error, "ENOENT")) return;
-      // ENOTEMPTY: a process that slept has linked something, which does not count, or the key was
-      // born anew.
+      // ENOTEMPTY: a process that slept has linked a file, which does not count, or the key was
+      // created again.
       if (!hasErrno(error, "ENOTEMPTY", "EEXIST", "EBUSY", "EACCES", "EPERM", "ESTALE")) throw error;
     }
   }
@@ -63,8 +64,8 @@ async function removeBlock(disk: Disk, path: string): Promise<void> {
 }
 
 /**
- * The entries that lie in a directory without a first slot; undefined when it has one, or is gone.
- * CORRUPT when one cannot be read.
+ * Returns the entries in a directory without a first slot; undefined if the directory has one or is
+ * gone. Throws CORRUPT if an entry cannot be read.
  */
 export async function findDyingEntries(disk: Disk, { directory }: KeyNames): Promise<KeyEntry[] | undefined> {
   if (disk.volume.kind !== "local") await disk.canOpen(directory);
@@ -81,13 +82,4 @@ export async function findDyingEntries(disk: Disk, { directory }: KeyNames): Pro
     if (slot !== undefined) entries.push(slot.entry);
   }
   return entries;
-}
-
-async function findNames(disk: Disk, directory: string): Promise<string[] | undefined> {
-  try {
-    return await disk.list(directory);
-  } catch (error) {
-    if (hasErrno(error, "ENOENT", "ESTALE", "ENOTDIR")) return undefined;
-    throw error;
-  }
 }

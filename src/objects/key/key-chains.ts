@@ -1,12 +1,14 @@
-// KeyChains: the chains of the keys that this process works on, and of some that it worked on last.
+// KeyChains keeps the chains of the keys that this process is using, and of some that it used last.
+import { holdfastError } from "../../errors.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { KeyChain } from "./key-chain.ts";
+import type { KeyHead } from "./key-head.ts";
 import { KeyHistory } from "./key-history.ts";
-import type { KeyPlace } from "./key-place.ts";
+import type { KeyStorage } from "./key-storage.ts";
 
-/** So many keys are remembered: puts to a million keys leave no more than that in memory. */
+/** How many idle keys stay in memory, however many were used. */
 const idleMax = 256;
-/** So many versions of idle keys are remembered in all: those of a key are otherwise read again each time. */
+/** How many versions of idle keys stay in memory. Versions beyond that are read again when needed. */
 const idleVersionsMax = 20_000;
 
 export interface OpenKey {
@@ -19,24 +21,27 @@ interface UsedKey extends OpenKey {
 }
 
 export class KeyChains {
-  readonly #place: KeyPlace;
+  readonly #storage: KeyStorage;
   readonly #disk: Disk;
-  /** In the order in which they were used last, as far as they are idle. */
+  /** Idle keys are in order of last use. */
   readonly #keys = new Map<string, UsedKey>();
   #idle = 0;
   #idleVersions = 0;
 
-  constructor(place: KeyPlace) {
-    this.#place = place;
-    this.#disk = place.staging.disk;
+  constructor(storage: KeyStorage) {
+    this.#storage = storage;
+    this.#disk = storage.staging.disk;
   }
 
-  /** How many keys are in memory. */
+  /** Number of keys in memory. */
   get size(): number {
     return this.#keys.size;
   }
 
-  /** All callers of one key share its chain: they queue there, instead of racing each other on the disk. */
+  /**
+   * All callers of one key share its chain, so they queue in memory instead of competing on the
+   * disk.
+   */
   async use<T>(directory: string, work: (key: OpenKey) => Promise<T>): Promise<T> {
     const key = this.#take(directory);
     try {
@@ -52,7 +57,7 @@ export class KeyChains {
       if (known.users++ === 0) this.#count(known, -1);
       return known;
     }
-    const chain: KeyChain = new KeyChain(this.#place, directory, () => history.doubt());
+    const chain: KeyChain = new KeyChain(this.#storage, directory, () => history.doubt());
     const history = new KeyHistory(this.#disk, chain.names);
     const key = { chain, history, users: 1 };
     this.#keys.set(directory, key);
@@ -76,4 +81,12 @@ export class KeyChains {
     this.#idle += by;
     this.#idleVersions += by * history.size;
   }
+}
+
+/** Throws CORRUPT if the directory holds entries of another key: it was copied or renamed. */
+export function mustBeOf(name: string, { entry }: KeyHead, { chain }: OpenKey): void {
+  if (entry.kind === "damaged" || entry.key === name) return;
+  const path = chain.names.directory;
+  const message = `${path} has entries of the key ${JSON.stringify(entry.key)}, not of ${JSON.stringify(name)}: it was copied or renamed. Move it away.`;
+  throw holdfastError("CORRUPT", message, { path });
 }

@@ -1,40 +1,31 @@
-// KeyHistory: the versions of a key, as its entries tell when they are read in order.
+// KeyHistory reads the entries of a key in order and derives its versions from them.
 import { Fifo } from "../../durable/wait/fifo.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Disk } from "../../ports/disk.ts";
-import type { KeyEntry, StoredRetention, VersionEntry } from "../model/entry.ts";
-import { isDropped } from "./dropped-block.ts";
-import { findSlot, isSlotThere, type SlotContent } from "./entry-file.ts";
+import { hasDroppedRecord, isDropped } from "./dropped-block.ts";
+import { damagedSlot, findSlotOrDamage, isSlotThere, type FoundSlot } from "./entry-file.ts";
 import type { KeyHead } from "./key-head.ts";
 import type { KeyNames } from "./key-names.ts";
+import { KeyVersions, type KeyContent, type KeyVersion } from "./key-versions.ts";
 
-/** So many slots are read at the same time. */
+/** How many slots are read in parallel. */
 const readsAtOnce = 16;
-/** A version that was put longer ago is found by reading all entries, which are remembered. */
+/**
+ * A version at most this far back is found by reading single slots. For an older one, all entries
+ * are read and remembered.
+ */
 const readOneMax = 32;
-
-/** A version or a delete marker that is there, with what was changed about it since. */
-export interface KeyVersion {
-  readonly slot: number;
-  readonly entry: VersionEntry;
-  readonly bodyAt: number;
-  readonly tags: Readonly<Record<string, string>>;
-  readonly retention: StoredRetention | undefined;
-  readonly legalHold: boolean | undefined;
-  readonly acl: string | undefined;
-}
 
 export class KeyHistory {
   readonly #disk: Disk;
   readonly #names: KeyNames;
-  /** One reader at a time: each goes on where the one before it has ended. */
+  /** The last reader. Readers are serialized, and each continues where the previous one stopped. */
   readonly #turns = new Fifo();
   #incarnation = "";
   #number = 0;
   #isInDoubt = false;
-  /** By slot, in ascending order. */
-  #versions = new Map<number, KeyVersion>();
-  /** How many dropped blocks were passed over. */
+  #versions = new KeyVersions();
+  /** How many dropped blocks were skipped. */
   #dropped = 0;
 
   constructor(disk: Disk, names: KeyNames) {
@@ -42,38 +33,43 @@ export class KeyHistory {
     this.#names = names;
   }
 
-  /** How many versions are remembered. */
+  /** Number of versions in memory. */
   get size(): number {
     return this.#versions.size;
   }
 
-  /** What was read is not what is there any more: the next reader begins anew. */
+  /**
+   * Call it if the entries on the disk differ from those that were read: the next reader starts
+   * over.
+   */
   doubt(): void {
     this.#isInDoubt = true;
   }
 
-  /** The version in this slot, as of what was read last. */
+  /** Returns the version in this slot, according to the last read. */
   find(slot: number): KeyVersion | undefined {
-    return this.#versions.get(slot);
+    return this.#versions.find(slot);
   }
 
   /**
-   * All versions as of `head` or a later entry, the newest last. Undefined when the newest entry has
-   * to be found anew: the key is another one by now, or a block of it was dropped since. A slot that
-   * is gone while its block is there is CORRUPT.
+   * Returns the content of the key as of `head` or a later entry. Undefined if the caller must find
+   * the newest entry again: the key was replaced, or one of its blocks was dropped. A slot counts
+   * as damaged if it is unreadable, or missing while its block exists.
    */
-  async read(head: KeyHead): Promise<readonly KeyVersion[] | undefined> {
+  async read(head: KeyHead): Promise<KeyContent | undefined> {
     await this.#turns.take();
     try {
-      if (this.#isInDoubt || this.#incarnation !== head.incarnation) this.#forget(head.incarnation);
+      // Damaged slots are read again: they may have been restored since.
+      const isOld = this.#isInDoubt || this.#versions.hasDamage;
+      if (isOld || this.#incarnation !== head.incarnation) this.#forget(head.incarnation);
       const dropped = this.#dropped;
       while (this.#number < head.number)
         if (!(await this.#readOn(head))) {
           this.#forget("");
           return undefined;
         }
-      if (dropped === this.#dropped) return [...this.#versions.values()];
-      // What made a block superfluous may have come after `head`.
+      if (dropped === this.#dropped) return this.#versions.content;
+      // The entry that allowed a block to be dropped may be newer than `head`.
       await this.#forgetDropped();
       return undefined;
     } finally {
@@ -82,122 +78,110 @@ export class KeyHistory {
   }
 
   /**
-   * The version in `slot`, which lives at `head`, without reading what came before it. Undefined when
-   * the newest entry has to be found anew.
+   * Returns the version in `slot`, which `head` names as living, without reading earlier entries.
+   * Undefined if the caller must find the newest entry again. Throws the error of an unreadable
+   * slot.
    */
   async readOne(head: KeyHead, slot: number): Promise<KeyVersion | undefined> {
     const isRead = !this.#isInDoubt && this.#incarnation === head.incarnation && this.#number >= slot;
     if (!isRead && head.number - slot < readOneMax) {
-      const versions = new Map<number, KeyVersion>();
-      const numbers = Array.from({ length: head.number - slot }, (_, index) => slot + index);
-      for (const [index, found] of (await this.#readSlots(head, [...numbers, head.number])).entries())
-        if (found !== undefined) applyEntry(versions, slot + index, found.entry, found.bodyAt);
-      const version = versions.get(slot);
+      const numbers = Array.from({ length: head.number - slot + 1 }, (_, index) => slot + index);
+      const found = await this.#readSlots(head, numbers);
+      const versions = new KeyVersions();
+      if (found.every((each) => each !== undefined))
+        for (const [index, each] of found.entries())
+          versions.apply(slot + index, each, this.#names.slotPath(head.incarnation, slot + index));
+      const version = versions.find(slot);
       if (version !== undefined) return version;
     }
-    // Also tells why it is not there.
-    return (await this.read(head)) && this.find(slot);
+    // A full read finds out why the slot is missing.
+    if ((await this.read(head)) === undefined) return undefined;
+    const damaged = this.#versions.findDamaged(slot);
+    if (damaged !== undefined) throw damaged.entry.error;
+    return this.find(slot);
   }
 
-  async #readSlots(head: KeyHead, numbers: readonly number[]): Promise<(SlotContent | undefined)[]> {
+  async #readSlots(head: KeyHead, numbers: readonly number[]): Promise<(FoundSlot | undefined)[]> {
     const { incarnation, number } = head;
     return await Promise.all(
       numbers.map(async (each) =>
-        each === number
-          ? head
-          : this.#mustBeOf(head, each, await findSlot(this.#disk, this.#names.slotPath(incarnation, each))),
+        each === number ? head : this.#ofThisKey(head, each, await this.#find(incarnation, each)),
       ),
     );
   }
 
-  /** False when the newest entry has to be found anew. */
+  async #find(incarnation: string, number: number): Promise<FoundSlot | undefined> {
+    return await findSlotOrDamage(this.#disk, this.#names.slotPath(incarnation, number));
+  }
+
+  /** Returns false if the caller must find the newest entry again. */
   async #readOn(head: KeyHead): Promise<boolean> {
     const first = this.#number + 1;
     const count = Math.min(head.number - this.#number, readsAtOnce);
     const numbers = Array.from({ length: count }, (_, index) => first + index);
     for (const [index, slot] of (await this.#readSlots(head, numbers)).entries()) {
       if (slot === undefined) return await this.#passOver(head, first + index);
-      this.#number = first + index;
-      applyEntry(this.#versions, this.#number, slot.entry, slot.bodyAt);
+      this.#apply(head, first + index, slot);
     }
     return true;
   }
 
+  #apply({ incarnation }: KeyHead, number: number, slot: FoundSlot): void {
+    this.#number = number;
+    this.#versions.apply(number, slot, this.#names.slotPath(incarnation, number));
+  }
+
   /**
-   * All versions of a dropped block are gone, also those that were read before. The entry that says
-   * so may have been dropped with another block.
+   * Forgets all versions of dropped blocks, including those read before. They cannot be derived
+   * from the entries: those that removed them may have been dropped with another block.
    */
   async #forgetDropped(): Promise<void> {
-    const blocks = new Set([...this.#versions.keys()].map((slot) => this.#names.blockOf(slot)));
+    const blocks = new Set([...this.#versions.slots()].map((slot) => this.#names.blockOf(slot)));
     const gone = new Set<number>();
     for (const block of blocks)
       if (await isDropped(this.#disk, { names: this.#names, incarnation: this.#incarnation, block })) gone.add(block);
-    for (const slot of this.#versions.keys()) if (gone.has(this.#names.blockOf(slot))) this.#versions.delete(slot);
+    for (const slot of this.#versions.slots()) if (gone.has(this.#names.blockOf(slot))) this.#versions.remove(slot);
   }
 
   #forget(incarnation: string): void {
     this.#isInDoubt = false;
     this.#incarnation = incarnation;
     this.#number = 0;
-    this.#versions = new Map();
+    this.#versions = new KeyVersions();
   }
 
-  /** CORRUPT when the slot has an entry of another key. */
-  #mustBeOf({ incarnation, entry }: KeyHead, number: number, slot: SlotContent | undefined): SlotContent | undefined {
-    if (slot === undefined || slot.entry.key === entry.key) return slot;
+  /** Returns a damaged slot if the entry belongs to another key. */
+  #ofThisKey({ incarnation, entry }: KeyHead, number: number, slot: FoundSlot | undefined): FoundSlot | undefined {
+    if (slot === undefined || slot.entry.kind === "damaged" || entry.kind === "damaged") return slot;
+    if (slot.entry.key === entry.key) return slot;
     const path = this.#names.slotPath(incarnation, number);
     const message = `${path} has an entry of the key ${JSON.stringify(slot.entry.key)}: it was copied or renamed. Restore it from a backup.`;
-    throw holdfastError("CORRUPT", message, { path });
+    return damagedSlot(holdfastError("CORRUPT", message, { path }));
   }
 
   /**
-   * The slot with this number is missing. True when its block was dropped. False when the key is
-   * gone; otherwise CORRUPT.
+   * Handles a missing slot. Returns true if its block was dropped or the slot is lost, false if the
+   * caller must find the newest entry again.
    */
-  async #passOver({ incarnation, number: newest }: KeyHead, number: number): Promise<boolean> {
-    const block = this.#names.blockOf(number);
-    const isBlockGone = await isDropped(this.#disk, { names: this.#names, incarnation, block });
+  async #passOver(head: KeyHead, number: number): Promise<boolean> {
+    const { incarnation, number: newest } = head;
+    const at = { names: this.#names, incarnation, block: this.#names.blockOf(number) };
+    // A block gets its record before it loses its first slot. Without a record, that slot is lost.
+    const isBlockGone = (await isDropped(this.#disk, at)) && (await hasDroppedRecord(this.#disk, at));
     if (!(await isSlotThere(this.#disk, this.#names.slotPath(incarnation, 1)))) return false;
     if (isBlockGone) {
-      // The newest block is never dropped: an entry of this one is not the newest any more.
-      if (this.#names.lastOf(block) >= newest) return false;
-      this.#number = this.#names.lastOf(block);
+      // The newest block is never dropped, so `head` is no longer the newest entry.
+      if (this.#names.lastOf(at.block) >= newest) return false;
+      this.#number = this.#names.lastOf(at.block);
       this.#dropped++;
       return true;
     }
     const path = this.#names.slotPath(incarnation, number);
-    const message = `${path} is missing, and entries behind it are there. Restore it from a backup, or have the store verified.`;
-    throw holdfastError("CORRUPT", message, { path });
+    // On a share, the client may have cached that the name was absent.
+    const found = (await isSlotThere(this.#disk, path)) ? await this.#find(incarnation, number) : undefined;
+    const message = `${path} is missing, but later entries exist. Restore it from a backup, or verify the store.`;
+    const slot = this.#ofThisKey(head, number, found) ?? damagedSlot(holdfastError("CORRUPT", message, { path }));
+    this.#apply(head, number, slot);
+    return true;
   }
-}
-
-function applyEntry(versions: Map<number, KeyVersion>, slot: number, entry: KeyEntry, bodyAt: number): void {
-  if (entry.kind === "put" || entry.kind === "marker") {
-    if (entry.isNull) removeNull(versions);
-    versions.set(slot, { slot, entry, bodyAt, ...attributesOf(entry) });
-  } else if (entry.kind === "stub") {
-    if (entry.isNull) removeNull(versions);
-  } else if (entry.kind === "remove") for (const each of entry.slots) versions.delete(each);
-  else if (entry.kind === "change") {
-    const version = versions.get(entry.slot);
-    if (version !== undefined) versions.set(entry.slot, { ...version, ...changesOf(version, entry) });
-  }
-}
-
-/** A null version takes the place of the one before it. */
-function removeNull(versions: Map<number, KeyVersion>): void {
-  for (const [slot, { entry }] of versions) if (entry.isNull) versions.delete(slot);
-}
-
-type Attributes = Pick<KeyVersion, "tags" | "retention" | "legalHold" | "acl">;
-
-export function attributesOf(entry: VersionEntry): Attributes {
-  if (entry.kind === "marker") return { tags: {}, retention: undefined, legalHold: undefined, acl: undefined };
-  const { tags, retention, legalHold, acl } = entry;
-  return { tags, retention, legalHold, acl };
-}
-
-function changesOf(before: Attributes, entry: KeyEntry & { readonly kind: "change" }): Attributes {
-  const { tags = before.tags, retention = before.retention, legalHold = before.legalHold, acl = before.acl } = entry;
-  return { tags, retention: retention ?? undefined, legalHold, acl };
 }

@@ -1,20 +1,19 @@
-// The names in the directory of a key: slots by number, in blocks, each with the incarnation that
-// it belongs to.
+// The names in the directory of a key: slots by number, in blocks, each with its incarnation.
 import { slotName, slotNumberMax } from "../../format/name.ts";
 import { holdfastError } from "../../errors.ts";
 
-/** So many slots lie in one directory: a listing of it stays short. */
+/** How many slots one directory holds, so that listing it stays cheap. */
 export const slotsPerBlock = 256;
 
 const slotPattern = /^([0-9a-z]{26})-([0-9]{10})$/;
 const blockPattern = /^([0-9a-z]{26})-b([0-9]{1,10})$/;
 const numberPattern = /^[0-9]{10}$/;
 
-/** What a listing of a key's directory says. */
+/** The parsed listing of a key's directory. */
 export interface KeyListing {
   /** Undefined: the key is dying, or its directory is empty. */
   readonly incarnation: string | undefined;
-  /** The highest slot of block 0, and the highest block. */
+  /** The highest slot of block 0. */
   readonly number: number;
   readonly block: number;
 }
@@ -28,12 +27,12 @@ export class KeyNames {
     this.#slotsPerBlock = perBlock;
   }
 
-  /** Of the block that a slot lies in, from 0. */
+  /** Returns the number of the block that has this slot; the first block is 0. */
   blockOf(number: number): number {
     return Math.floor((number - 1) / this.#slotsPerBlock);
   }
 
-  /** Its first slot stands for the block: while it is there, what lies in the block counts. */
+  /** The first slot vouches for its block: while it exists, the entries of the block count. */
   firstOf(block: number): number {
     return block * this.#slotsPerBlock + 1;
   }
@@ -46,15 +45,15 @@ export class KeyNames {
     return this.firstOf(this.blockOf(number)) === number;
   }
 
-  /** The directory of a block. Slots of block 0 lie in that of the key itself. */
+  /** Returns the directory of a block. The slots of block 0 are in the key's own directory. */
   blockPath(incarnation: string, block: number): string {
     return block === 0 ? this.directory : `${this.directory}/${incarnation}-b${block}`;
   }
 
-  /** The name of a slot in its block. */
+  /** Returns the name of a slot in its block. */
   nameOf(incarnation: string, number: number): string {
     if (number > slotNumberMax) {
-      const message = `${this.directory} has ${slotNumberMax} entries, and no more fit. Use another key.`;
+      const message = `${this.directory} has ${slotNumberMax} entries, which is the limit. Use another key.`;
       throw holdfastError("TOO_LARGE", message, { limit: slotNumberMax, actual: number });
     }
     return this.blockOf(number) === 0 ? `${incarnation}-${slotName(number)}` : slotName(number);
@@ -64,7 +63,10 @@ export class KeyNames {
     return `${this.blockPath(incarnation, this.blockOf(number))}/${this.nameOf(incarnation, number)}`;
   }
 
-  /** The names of an older incarnation may lie beside those of the living one: they are void. */
+  /**
+   * Parses the names in a key's directory. Ignores those of older incarnations, which may still be
+   * there and do not count.
+   */
   readListing(names: readonly string[]): KeyListing {
     const incarnation = findIncarnation(names);
     let number = 0;
@@ -79,7 +81,10 @@ export class KeyNames {
   }
 }
 
-/** Of the key that a directory with these names has; undefined when it is dying or empty. */
+/**
+ * Finds the living incarnation in a listing of a key's directory; undefined if the key is dying or
+ * the directory is empty.
+ */
 export function findIncarnation(names: readonly string[]): string | undefined {
   for (const name of names) {
     const slot = slotPattern.exec(name);
@@ -92,17 +97,17 @@ export function isBlockName(name: string): boolean {
   return blockPattern.test(name);
 }
 
-/** Of a slot, in the directory of a key or of a block. */
+/** True if `name` is a slot, in the directory of a key or of a block. */
 export function isSlotName(name: string): boolean {
   return slotPattern.test(name) || numberPattern.test(name);
 }
 
-/** The numbers of the slots in a block other than 0. */
+/** Parses the slot numbers in a block other than 0. */
 export function numbersIn(names: readonly string[]): number[] {
   return names.filter((name) => numberPattern.test(name)).map(Number);
 }
 
-/** The order in which the entries of a directory came: slots by number, then blocks by number. */
+/** Orders names by age: slots by number, then blocks by number. */
 export function compareNames(a: string, b: string): number {
   const [blockOfA, blockOfB] = [a, b].map((name) => Number(blockPattern.exec(name)?.[2] ?? 0));
   return (blockOfA ?? 0) - (blockOfB ?? 0) || (a < b ? -1 : 1);

@@ -1,12 +1,13 @@
-// The entry of a key that has one only, as most keys of a listing have: found by its name, without a
-// chain that would be remembered in the place of one that is in use.
+// Finds the only entry of a key; most listed keys have just one. Opens it by its name, without a
+// chain, so that a listing does not evict chains in use from memory.
 import type { Disk } from "../../ports/disk.ts";
 import { findSlot, isSlotThere, type SlotContent } from "./entry-file.ts";
 import type { KeyNames } from "./key-names.ts";
 
 /**
- * The first entry of this life, if it was the newest one at a moment during this call; undefined when
- * a chain has to tell, as on every share. CORRUPT, NEWER_FORMAT.
+ * Returns the first entry of this incarnation if it was the newest at some moment during this call.
+ * Returns undefined if the caller must ask a chain, as always on a share. Throws CORRUPT or
+ * NEWER_FORMAT.
  */
 export async function findOnlyEntry(
   disk: Disk,
@@ -14,7 +15,7 @@ export async function findOnlyEntry(
   incarnation: string,
 ): Promise<SlotContent | undefined> {
   if (disk.volume.kind !== "local" || names.isFirst(2)) return undefined;
-  // The second slot before the first: slots go only when the first one is gone.
+  // The second slot is checked before the first: slots are removed only after the first one.
   if (await isSlotThere(disk, names.slotPath(incarnation, 2))) return undefined;
   return await findSlot(disk, names.slotPath(incarnation, 1));
 }

@@ -1,5 +1,5 @@
-// A directory that appears with its first slot in it, or not at all: of a new key, or of a new
-// block.
+// Creates the directory of a new key or block so that it appears with its first slot in it, or not
+// at all.
 import { parentOf } from "../../durable/publish/directory.ts";
 import { moveOnce, outcomeUnknown, renameOnce } from "../../durable/publish/publish.ts";
 import { assertNotSwept, newTemp } from "../../durable/publish/staging.ts";
@@ -8,39 +8,38 @@ import { allEnded } from "../../durable/wait/in-parallel.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
-import type { KeyPlace, StagedEntry } from "./key-place.ts";
+import type { KeyStorage, StagedEntry } from "./key-storage.ts";
 
 export interface NewDirectory {
   readonly target: string;
-  /** Of the file in it. */
+  /** Name of the file in the directory. */
   readonly name: string;
   readonly staged: StagedEntry;
 }
 
-export interface PlaceSteps {
-  /** Done before the directory gets its place, beside the preparation. */
+export interface PlacingSteps {
+  /** Runs in parallel with the preparation and completes before the directory moves into place. */
   readonly before?: (() => Promise<void>) | undefined;
-  /** Called when the directory above is missing: makes it, or throws. */
+  /** Called if the parent directory is missing. Creates it or throws. */
   readonly onMissing?: ((error: unknown) => Promise<void>) | undefined;
 }
 
 /**
- * Puts the staged file under `name` into a new directory `target`. False when another one has that
- * name: a directory with something in it is never replaced. Then the file is where it was. ENOENT
- * when the directory above is missing. The caller makes the name of `target` durable.
+ * Puts the staged file under `name` into a new directory `target`. Returns false if `target` is
+ * taken: a directory that is not empty is never replaced, and the file stays where it was. Throws
+ * ENOENT if the parent directory is missing. The caller makes the name of `target` durable.
  *
- * The file is moved, not linked: a first slot must have no second name. On a share a client that
- * remembers a file may link from it for as long as it has any name, and so "the first slot is still
- * there" would be said of one that was removed.
+ * The file is moved, not linked: a first slot must have no second name. As long as a file has any
+ * name, a share's client that caches it could link it, so a removed first slot would seem to exist.
  */
-export async function placeDirectory(
-  place: KeyPlace,
+export async function moveIntoPlace(
+  storage: KeyStorage,
   { target, name, staged: { temp } }: NewDirectory,
-  { before, onMissing }: PlaceSteps = {},
+  { before, onMissing }: PlacingSteps = {},
 ): Promise<boolean> {
-  const { staging } = place;
+  const { staging } = storage;
   const { disk } = staging;
-  const directory = newTemp(staging, await place.prepared(temp));
+  const directory = newTemp(staging, await storage.prepared(temp));
   const first = `${directory}/${name}`;
   await makeUniqueDirectory(disk, directory);
   let isPlaced = false;
@@ -49,8 +48,8 @@ export async function placeDirectory(
       await assertNotSwept(staging, parentOf(temp));
       throw outcomeUnknown(target, undefined);
     }
-    // Before it gets its place: what is in it must be durable when its name is.
-    await allEnded([place.sync(directory), before?.() ?? Promise.resolve()]);
+    // The content must be durable before the name is.
+    await allEnded([storage.sync(directory), before?.() ?? Promise.resolve()]);
     try {
       isPlaced = await moveInto(disk, directory, target, name);
     } catch (error) {
@@ -69,19 +68,19 @@ async function moveInto(disk: Disk, directory: string, target: string, name: str
     if (await renameOnce(disk, directory, target)) return true;
   } catch (error) {
     if (isTaken(disk, error)) return false;
-    // The last answer was "taken", and an earlier one was lost: as long as the source is there, no
-    // request has moved it.
+    // The reply was "taken", but an earlier reply may have been lost. If the source still exists,
+    // no request has moved it.
     const isInDoubt = isHoldfastError(error, "OUTCOME_UNKNOWN") && isTaken(disk, error.cause);
     if (isInDoubt && (await disk.findStat(`${directory}/${name}`)) !== undefined) return false;
     throw error;
   }
-  // It has moved, by a request whose answer was lost, or it was swept. The name of the slot is
-  // random, so it tells.
+  // Either a request whose reply was lost moved the directory, or it was swept. The name of the
+  // slot is random, so finding it at the target proves the move.
   if ((await disk.findStat(`${target}/${name}`)) !== undefined) return true;
   throw outcomeUnknown(target, undefined);
 }
 
-/** What a share answers for a directory that is not empty differs by server. */
+/** Servers report a target that is not empty by different errors. */
 function isTaken({ volume }: Disk, error: unknown): boolean {
   if (hasErrno(error, "ENOTEMPTY", "EEXIST", "ENOTDIR")) return true;
   return volume.kind !== "local" && hasErrno(error, "EACCES", "EPERM", "EBUSY");
@@ -92,6 +91,6 @@ async function withdraw(disk: Disk, directory: string, first: string, temp: stri
     await moveOnce(disk, first, temp);
     await disk.rmdir(directory);
   } catch {
-    // It is in the way of nothing, and goes when its holder is swept.
+    // An error is ignored: the leftover does no harm and is removed when its holder is swept.
   }
 }

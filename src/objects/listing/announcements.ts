@@ -1,27 +1,30 @@
-// Announcements: lives of keys that are about to begin, or to end, written down before they do, so
-// that a listing looks for the key, and a merge may forget it.
+// Announcements record lives of keys before they begin or end, so that listings find a new key and
+// merges can forget a removed one.
+import { parentOf } from "../../durable/publish/directory.ts";
 import { moveOnce } from "../../durable/publish/publish.ts";
 import { retryIfSwept, stage } from "../../durable/publish/staging.ts";
 import { holdfastError } from "../../errors.ts";
 import { listOf, objectOf, textOf } from "../../format/decoding.ts";
 import { encodeRecord, type RecordKind } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
+import type { Disk } from "../../ports/disk.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
-import { lostIndex, type IndexLine, type KeyLife } from "./index-line.ts";
+import type { IndexLine, KeyLife } from "./index-line.ts";
 
-/** So many go into one file, and so many bytes of keys: what a listing holds in memory has a bound. */
+/** Limits of one file, in keys and in bytes of keys. They limit the memory that a listing needs. */
 const livesPerFile = 256;
 const keyBytesPerFile = 64 * 1024;
 /**
- * After an announcement whose name begins so, which is one of 32, its process looks whether there is
- * enough to merge. By the name, not by a count: a process that puts once does its share of the work, too.
+ * After writing an announcement whose name begins with this, one in 32, a process checks whether a
+ * merge is due. The random name decides and not a counter, so that processes that put only once
+ * also share the work.
  */
 const looksAt = "0";
 
 export interface Announcement {
   /** Lives that are about to begin. */
   readonly keys: readonly KeyLife[];
-  /** Lives that have begun, and are to end. */
+  /** Lives that have begun and are about to end. */
   readonly ended: readonly KeyLife[];
 }
 
@@ -36,7 +39,7 @@ export const announcementKind: RecordKind<{
   },
 };
 
-/** The lines of the index that an announcement adds. */
+/** Returns the index lines of an announcement. */
 export function linesOf({ keys, ended }: ReturnType<typeof announcementKind.decode>): IndexLine[] {
   const lineOf = (isEnded: boolean) => (pair: readonly string[]) => {
     const [key = "", incarnation = ""] = pair;
@@ -50,7 +53,7 @@ interface Waiting extends KeyLife {
   readonly reject: (error: unknown) => void;
 }
 
-/** Callers of the same moment share a file and its syncs. */
+/** Concurrent callers share a file and its syncs. */
 export class Announcements {
   readonly #merge: ((bucket: OpenBucket) => Promise<unknown>) | undefined;
   readonly #waiting = new Map<string, Waiting[]>();
@@ -62,12 +65,12 @@ export class Announcements {
     this.#merge = merge;
   }
 
-  /** How many calls and merges are under way. */
+  /** Number of calls and merges in progress. */
   get size(): number {
     return this.#waiting.size + this.#writing.size + this.#merging.size;
   }
 
-  /** Durable when it resolves. */
+  /** Resolves when the announcement is durable. */
   async announce(bucket: OpenBucket, key: string, incarnation: string): Promise<void> {
     const { entries } = bucket.layout;
     await new Promise<void>((resolve, reject) => {
@@ -78,14 +81,14 @@ export class Announcements {
     });
   }
 
-  /** Resolves when nothing is being merged in the background. */
+  /** Resolves when no merge is running in the background. */
   async settled(): Promise<void> {
     await Promise.all(this.#merging.values());
   }
 
   async #write(bucket: OpenBucket, entries: string): Promise<void> {
     this.#writing.add(entries);
-    // This lets callers of the same moment join.
+    // Waits a moment, so that concurrent callers can join the batch.
     await Promise.resolve();
     for (let waiting = this.#waiting.get(entries); waiting !== undefined; waiting = this.#waiting.get(entries)) {
       const batch = takeBatch(waiting);
@@ -103,7 +106,8 @@ export class Announcements {
 
   #mergeInBackground(bucket: OpenBucket, entries: string): void {
     if (this.#merge === undefined || this.#merging.has(entries)) return;
-    // A failure is left to the next process that merges: until then a listing reads what is there.
+    // An error is ignored: the next process that merges reports it. Until then, listings read the
+    // announcements.
     const merging = this.#merge(bucket)
       .catch(() => undefined)
       .finally(() => this.#merging.delete(entries));
@@ -118,28 +122,46 @@ function takeBatch(waiting: Waiting[]): Waiting[] {
   return waiting.splice(0, end < 0 ? livesPerFile : Math.max(1, end));
 }
 
-/** Durable when it resolves. Returns its name. */
+/** Returns the file's name once the announcement is durable. */
 export async function writeAnnouncement(bucket: OpenBucket, lives: Announcement): Promise<string> {
-  const { place, layout } = bucket;
+  const { storage, layout } = bucket;
   const pairsOf = (some: readonly KeyLife[]) => some.map(({ key, incarnation }) => [key, incarnation]);
   const bytes = encodeRecord(announcementKind, { keys: pairsOf(lives.keys), ended: pairsOf(lives.ended) });
-  const name = place.newId();
+  const name = storage.newId();
   await retryIfSwept(async () => {
-    const temp = await stage(place.staging, bytes, { sync: place.isSynced });
-    const isMoved = await moveOnce(place.disk, temp, `${layout.entries}/${name}`).catch((error: unknown) => {
-      if (!hasErrno(error, "ENOENT")) throw error;
-      return false;
-    });
-    if (isMoved) return;
-    if (!(await place.disk.canOpen(layout.entries))) {
+    const temp = await stage(storage.staging, bytes, { sync: storage.isSynced });
+    const enter = (): Promise<boolean> => moveInto(storage.disk, temp, `${layout.entries}/${name}`);
+    if (await enter()) return;
+    if (!(await storage.disk.canOpen(layout.entries))) {
       await bucket.mustBeThere();
-      throw lostIndex(layout.index);
+      // The directory of the index was lost. It is created again: the index is derived data, and
+      // its loss must not block puts. The next listing rebuilds the index.
+      await makeEntries(bucket);
+      if (await enter()) return;
     }
     const message = `${temp} is gone, so this process was closed or taken for dead meanwhile. Open it again.`;
     throw holdfastError("LOCK_LOST", message, { path: temp });
   });
-  await place.sync(layout.entries);
+  await storage.sync(layout.entries);
   return name;
+}
+
+/** Returns false if the file or the directory is gone. */
+async function moveInto(disk: Disk, temp: string, path: string): Promise<boolean> {
+  return await moveOnce(disk, temp, path).catch((error: unknown) => {
+    if (!hasErrno(error, "ENOENT")) throw error;
+    return false;
+  });
+}
+
+/** Creates nothing above the index, so that a bucket deleted meanwhile does not reappear. */
+async function makeEntries({ storage, layout }: OpenBucket): Promise<void> {
+  for (const path of [layout.index, layout.entries]) {
+    await storage.disk.mkdir(path).catch((error: unknown) => {
+      if (!hasErrno(error, "EEXIST")) throw error;
+    });
+    await storage.sync(parentOf(path));
+  }
 }
 
 function pairOf(value: unknown): readonly string[] {

@@ -1,22 +1,22 @@
-// Announcements that no run has yet, as a listing and a merge read them.
+// FreshAnnouncements reads the announcements that are in no run yet, for listings and merges.
+import { listIfThere } from "../../durable/publish/directory.ts";
 import { findRecord } from "../../durable/publish/record-file.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import { announcementKind, linesOf } from "./announcements.ts";
 import { compareLines, type IndexLine } from "./index-line.ts";
 import type { Manifest } from "./manifest.ts";
-import { namesIn } from "./walk-keys.ts";
 
-/** So many files are read at the same time. */
+/** How many files are read in parallel. */
 const readsAtOnce = 16;
-/** So many announcements, and so many characters of keys, are merged at once. */
+/** Limits of one merge, in announcements and in characters of keys. */
 const someMax = 1024;
 const someLength = 4 * 1024 * 1024;
-/** So many are remembered from one listing to the next: a file never changes. */
+/** How many announcements are cached between listings. The files never change. */
 const rememberedMax = 512;
 
 export interface Announced {
   readonly names: readonly string[];
-  /** Sorted. */
+  /** In sorted order. */
   readonly lines: readonly IndexLine[];
 }
 
@@ -29,16 +29,16 @@ export class FreshAnnouncements {
     this.#bucket = bucket;
   }
 
-  /** The names of those that the runs of this manifest do not have. */
+  /** Names of the announcements that the runs of this manifest do not contain. */
   async names(state: Manifest): Promise<string[]> {
-    const { place, layout } = this.#bucket;
-    // Makes the client of a share ask for the directory anew.
-    if (place.disk.volume.kind !== "local") await place.disk.canOpen(layout.entries);
+    const { storage, layout } = this.#bucket;
+    // Forces the client of a share to revalidate its cached directory.
+    if (storage.disk.volume.kind !== "local") await storage.disk.canOpen(layout.entries);
     const known = new Set([...state.merged.map((name) => `new/${name}`), ...state.last, ...state.due]);
-    return (await namesIn(place.disk, layout.entries)).filter((name) => !known.has(`new/${name}`));
+    return (await listIfThere(storage.disk, layout.entries)).filter((name) => !known.has(`new/${name}`));
   }
 
-  /** Undefined when one was removed meanwhile. */
+  /** Reads these announcements. Returns undefined if one was removed meanwhile. */
   async read(names: readonly string[]): Promise<Announced | undefined> {
     const last = this.#last;
     if (names.length === last.names.length && names.every((name, index) => name === last.names[index])) return last;
@@ -50,7 +50,7 @@ export class FreshAnnouncements {
     return announced;
   }
 
-  /** The same of as many as are merged at once. */
+  /** Like `read`, but stops at the limits of one merge. */
   async readSome(names: readonly string[]): Promise<Announced | undefined> {
     const found = await this.#readFiles(names.slice(0, someMax), someLength);
     return found && announcedOf(found);
@@ -76,8 +76,8 @@ export class FreshAnnouncements {
   async #readFile(name: string): Promise<readonly IndexLine[] | undefined> {
     const remembered = this.#remembered.get(name);
     if (remembered !== undefined) return remembered;
-    const { place, layout } = this.#bucket;
-    const found = await findRecord(place.disk, announcementKind, `${layout.entries}/${name}`);
+    const { storage, layout } = this.#bucket;
+    const found = await findRecord(storage.disk, announcementKind, `${layout.entries}/${name}`);
     return found && linesOf(found);
   }
 }

@@ -1,7 +1,7 @@
-// A line of the index: a key and one of its incarnations, which was announced, or is over.
+// A line of the index: a key with one of its incarnations, announced or ended.
 import { holdfastError } from "../../errors.ts";
 
-/** One life of a key: from its first slot on until it is closed and removed. */
+/** One life of a key: from its first slot until it is closed and removed. */
 export interface KeyLife {
   readonly key: string;
   readonly incarnation: string;
@@ -9,37 +9,37 @@ export interface KeyLife {
 
 export interface IndexLine extends KeyLife {
   /**
-   * False: a process has announced this life before it began. True: the life has begun, so no
-   * process is about to begin it, and is to end. It is over when its first slot is gone.
+   * False: the life was announced before it began. True: the life has begun and is about to end. It
+   * has ended once its first slot is gone.
    */
   readonly isEnded: boolean;
 }
 
 const endMark = " -";
 
-/** JSON of the key, a space, the incarnation; a minus behind it says that the life is to end. */
+/** Format: the key as JSON, a space, the incarnation, and " -" if the life is about to end. */
 export function encodeLine({ key, incarnation, isEnded }: IndexLine): string {
   return `${JSON.stringify(key)} ${incarnation}${isEnded ? endMark : ""}\n`;
 }
 
-/** Of a line without its line feed. CORRUPT. */
+/** Decodes a line without its line feed. Throws CORRUPT. */
 export function decodeLine(text: string, path: string): IndexLine {
   const quote = text.lastIndexOf('"');
   const isEnded = text.endsWith(endMark);
   const incarnation = text.slice(quote + 2, isEnded ? -endMark.length : undefined);
   const json = text.slice(0, quote + 1);
   try {
-    // Most keys have nothing to be unescaped.
+    // Most keys need no unescaping.
     const key: unknown = json.includes("\\") ? JSON.parse(json) : json.slice(1, -1);
     if (quote > 0 && text.startsWith('"') && incarnation !== "" && typeof key === "string")
       return { key, incarnation, isEnded };
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw damagedRun(path, "a line is not a key with its incarnation");
 }
 
-/** By key, then by life; the announcement before the end. */
+/** Orders by key, then by life; an announcement precedes its end. */
 export function compareLines(one: IndexLine, other: IndexLine): number {
   return (
     compareKeys(one.key, other.key) ||
@@ -60,18 +60,18 @@ export function compareKeys(one: string, other: string): number {
   return one.length - other.length;
 }
 
-/** The halves of a character beyond U+FFFF come behind all other units. */
+/** Surrogates, the halves of a character beyond U+FFFF, sort after all other code units. */
 function byteRank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit;
 }
 
 export function damagedRun(path: string, why: string): Error {
-  const message = `${path} is not a run of keys: ${why}. Have the store verified and repaired: the index is made again from the keys.`;
+  const message = `${path} is not a valid run of keys: ${why}. Repair the store: the index is rebuilt from the keys.`;
   return holdfastError("CORRUPT", message, { path });
 }
 
-/** Of an index whose files were removed by something else than a merge. */
+/** Returns the error for an index whose files something other than a merge removed. */
 export function lostIndex(path: string): Error {
-  const message = `${path} has lost files that it needs. Close the programs that use the store, and have it verified and repaired: the index is made again from the keys.`;
+  const message = `${path} has lost files that it needs. Close the programs that use the store and repair it: the index is rebuilt from the keys.`;
   return holdfastError("CORRUPT", message, { path });
 }

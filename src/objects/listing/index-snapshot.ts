@@ -1,4 +1,4 @@
-// The keys of an index as of one moment, in order.
+// IndexSnapshot holds the keys of an index as of one moment, in order.
 import { compareKeys, type IndexLine, type KeyLife } from "./index-line.ts";
 import type { KeyRun } from "./key-run.ts";
 import { mergeLines } from "./merge-lines.ts";
@@ -13,18 +13,18 @@ export class IndexSnapshot implements AsyncDisposable {
     this.#runs = runs;
   }
 
-  /** All keys from `bound` on, in order, each once. */
+  /** Yields all keys from `bound` on, in order, each once. */
   async *from(bound: string): AsyncGenerator<string> {
     for await (const { key } of this.lives(bound)) yield key;
   }
 
-  /** The same, each with one of its lives. */
+  /** Like `from`, but yields each key with one of its lives. */
   async *lives(bound: string): AsyncGenerator<KeyLife> {
     const announced = this.#announced.slice(this.#find(bound));
     let last: string | undefined;
     for await (const some of mergeLines([[announced], ...this.#runs.map((run) => run.from(bound))]))
       for (const line of some) {
-        // A life that is to end has been announced as well.
+        // Skips the end line of a life: the line of its announcement yields the key.
         if (line.isEnded || line.key === last) continue;
         yield line;
         last = line.key;
@@ -35,7 +35,7 @@ export class IndexSnapshot implements AsyncDisposable {
     for (const run of this.#runs) await run[Symbol.asyncDispose]();
   }
 
-  /** Where the first announced key is that is not before `bound`. */
+  /** Returns the index of the first announced key that is not before `bound`. */
   #find(bound: string): number {
     let low = 0;
     let high = this.#announced.length;

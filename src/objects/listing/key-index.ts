@@ -1,13 +1,16 @@
-// KeyIndex: the keys of a bucket in order. A superset: which of them have versions, their chains
-// say.
+// KeyIndex holds the keys of a bucket in order. It is a superset: the chains of the keys tell which
+// of them have versions.
 //
-// A life of a key is announced before it begins. Now and then announcements are merged into a sorted
-// run, together with the runs that are not much larger, and a manifest names the runs that are read.
-// What manifest m needs, and what was merged into it, is removed when m + 2 is named, its `open` file
-// first, and is gone before m + 3 is named. So a process that has listed the announcements, and then
-// finds the `open` file of its manifest, has missed none of them.
+// A life of a key is announced before it begins. Now and then, a process merges the announcements,
+// and runs that are not much larger than they are, into a new sorted run. A manifest names the
+// current runs.
+//
+// The files that only manifest m needs, and the announcements that were merged into it, are removed
+// once m + 2 is named, beginning with the `open` file of m. All are gone before m + 3 is named. A
+// process that lists the announcements and then still finds the `open` file of its manifest has
+// therefore missed none of them.
 import type { RollingChain } from "../../durable/chain/rolling-chain.ts";
-import { unlinkIfThere } from "../../durable/publish/directory.ts";
+import { listIfThere, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { isStillThere } from "../../durable/publish/publish.ts";
 import { retryIfSwept } from "../../durable/publish/staging.ts";
 import { holdfastError } from "../../errors.ts";
@@ -21,15 +24,20 @@ import { IndexSnapshot } from "./index-snapshot.ts";
 import { KeyRun, writeRun, type RunFacts } from "./key-run.ts";
 import { isKnown, manifestAfter, openManifests, openOf, type Manifest } from "./manifest.ts";
 import { mergeLines, withoutEnded, type SortedLines } from "./merge-lines.ts";
-import { namesIn } from "./walk-keys.ts";
 
-/** A manifest that changes at each of so many looks is another process's loop. */
+/**
+ * How often a read is repeated because the manifest changed. Beyond that, another process merges in
+ * a loop.
+ */
 const attemptsMax = 100;
-/** With more announcements than this a process merges them. */
+/** From this number of announcements on, a process merges them. */
 export const mergeAt: number = 256;
-/** A merge takes a run that is so many times as large as all that it has taken already, or smaller. */
+/**
+ * A merge includes a run if it is at most this many times as large as everything that the merge
+ * already includes.
+ */
 const growthMax = 2;
-/** What a line has beside its key. */
+/** Approximate size of a line without its key. */
 const lineBytes = 32;
 
 export class KeyIndex {
@@ -47,46 +55,51 @@ export class KeyIndex {
     return new this(bucket, await openManifests(bucket));
   }
 
-  /** What `work` makes of the keys that were announced before this call, and perhaps of later ones. */
+  /** Calls `work` with all keys announced before this call, and perhaps later ones. */
   async use<T>(work: (keys: IndexSnapshot) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       await using keys = await this.snapshot();
       try {
         return await work(keys);
       } catch (error) {
-        // On a share a run cannot be read any more when another machine has removed it.
+        // On a share, a run that another machine removed cannot be read any more.
         if (!hasErrno(error, "ESTALE") || attempt >= attemptsMax) throw error;
       }
     }
   }
 
-  /** The keys that were announced before this call, and perhaps later ones. */
+  /** Returns all keys announced before this call, and perhaps later ones. */
   async snapshot(): Promise<IndexSnapshot> {
     const manifests = new Set<number>();
     for (let attempt = 0; attempt < attemptsMax;) {
       const { state } = await this.#chain.read();
       manifests.add(state.number);
       const names = await this.#fresh.names(state);
-      // A listing does not fail because nothing can be written.
+      // Errors of a merge are ignored: a listing must not fail because nothing can be written.
       if (names.length > mergeAt && (await this.merge(mergeAt).catch(() => false))) continue;
       attempt++;
       const announced = await this.#fresh.read(names);
       const runs = announced && (await this.#openRuns(state.runs));
-      // After the announcements and the runs, not before.
+      // True if the manifest was still current. Call it after the announcements and the runs were
+      // read.
       const isOpen = await this.#isOpen(state);
       if (announced !== undefined && runs !== undefined && isOpen) return new IndexSnapshot(announced.lines, runs);
       await closeAll(runs ?? []);
       if (isOpen && announced !== undefined)
-        throw damagedRun(`${this.bucket.layout.runs} (manifest ${state.number})`, "a run that is named is missing");
+        throw damagedRun(`${this.bucket.layout.runs} (manifest ${state.number})`, "a run that it names is missing");
     }
     const path = this.bucket.layout.index;
-    // What a manifest needs goes when the one after the next is named.
+    // The files of a manifest are removed only after two later ones were named. If no later one was
+    // named, something else removed them.
     if (manifests.size === 1) throw lostIndex(path);
-    const message = `${path} changed at each of ${attemptsMax} looks. Try again later.`;
+    const message = `${path} changed during each of ${attemptsMax} attempts to read it. Try again later.`;
     throw holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
   }
 
-  /** Merges announcements into a new run, if there are at least so many; false when nothing was merged. */
+  /**
+   * Merges announcements into a new run if there are at least `announcementsMin`. Returns false if
+   * nothing was merged.
+   */
   async merge(announcementsMin: number): Promise<boolean> {
     const { state } = await this.#chain.read();
     const fresh = await this.#fresh.names(state);
@@ -106,19 +119,19 @@ export class KeyIndex {
     }
   }
 
-  /** Puts one run of these lines in the place of all that are named, whether they can be read or not. */
+  /** Replaces all named runs, readable or not, by one run of these lines. */
   async replaceRuns(lines: SortedLines): Promise<boolean> {
     const { state } = await this.#chain.read();
     return await this.#name(state, { kept: [], lines, merged: [] });
   }
 
-  /** The runs that are named now; undefined for one that is missing. */
+  /** Opens the runs of the current manifest. Returns undefined for a missing run. */
   async runs(): Promise<readonly (KeyRun | undefined)[]> {
     const { state } = await this.#chain.read();
     return await Promise.all(state.runs.map((run) => this.#openRun(run)));
   }
 
-  /** The lines without those that are not needed any more. `isComplete`: no run was left out. */
+  /** Drops lines that are no longer needed. `isComplete`: the merge includes all runs. */
   protected forget(
     lines: AsyncIterable<readonly IndexLine[]>,
     isComplete: boolean,
@@ -126,43 +139,49 @@ export class KeyIndex {
     return withoutEnded(lines, { isComplete, isOver: (line) => this.isOver(line) });
   }
 
-  /** Whether a life that was to end is over. It has begun, and its first slot is never made again. */
+  /**
+   * True if a life that was about to end has ended. It has begun, and its first slot is never
+   * created again.
+   */
   protected async isOver({ key, incarnation }: IndexLine): Promise<boolean> {
-    const { place, layout } = this.bucket;
-    return !(await isSlotThere(place.disk, new KeyNames(layout.key(key)).slotPath(incarnation, 1)));
+    const { storage, layout } = this.bucket;
+    return !(await isSlotThere(storage.disk, new KeyNames(layout.key(key)).slotPath(incarnation, 1)));
   }
 
   /**
-   * Called before the manifest after `state` is named: then everything is gone that was due, so that
-   * no process finds the `open` file of a manifest whose announcements were removed.
+   * Removes all due files. Called before the manifest after `state` is named, so that no process
+   * finds the `open` file of a manifest whose announcements were removed.
    */
   protected async beforeNaming(state: Manifest): Promise<void> {
     await this.removeDue(state);
   }
 
-  /** Called when `state` was named, unless the process is killed. */
+  /** Called after `state` was named, unless the process was killed. */
   protected async afterNaming(state: Manifest): Promise<void> {
     await this.removeDue(state);
   }
 
   protected async removeDue({ due }: Manifest): Promise<void> {
-    const { place, layout } = this.bucket;
-    for (const path of due) await unlinkIfThere(place.disk, `${layout.index}/${path}`);
+    const { storage, layout } = this.bucket;
+    for (const path of due) await unlinkIfThere(storage.disk, `${layout.index}/${path}`);
   }
 
-  /** Names the manifest after `state`, with a new run. False when another one was named meanwhile. */
+  /**
+   * Names the manifest after `state`, with a new run. Returns false if another one was named
+   * meanwhile.
+   */
   async #name(state: Manifest, { kept, lines, merged }: NewRun): Promise<boolean> {
-    const { place, layout } = this.bucket;
-    const { disk } = place;
-    // What lies here now and is not known to the manifest that is named next will be known to none:
-    // the process that wrote it has judged an older one.
-    const before = await namesIn(disk, layout.runs);
-    const id = place.newId();
+    const { storage, layout } = this.bucket;
+    const { disk } = storage;
+    // Listed before the new files are written. A file that exists now and that the next manifest
+    // does not know will never be named: its writer worked from an older manifest.
+    const before = await listIfThere(disk, layout.runs);
+    const id = storage.newId();
     const path = `${layout.runs}/${id}`;
     const size = await writeRun(disk, path, lines);
     if (size === 0) await unlinkIfThere(disk, path);
     await disk.createFile(`${layout.runs}/${openOf(id)}`, new Uint8Array(), { sync: false });
-    await place.sync(layout.runs);
+    await storage.sync(layout.runs);
     await this.beforeNaming(state);
     const runs = size === 0 ? kept : [...kept, { file: id, size }];
     const next = manifestAfter(state, { open: openOf(id), runs, merged });
@@ -176,19 +195,22 @@ export class KeyIndex {
     return true;
   }
 
-  /** As the server of a share knows; where nothing can be written, as its client does. */
+  /**
+   * True if the `open` file exists. Asks the server of a share, or only its client if nothing can
+   * be written.
+   */
   async #isOpen({ open }: Manifest): Promise<boolean> {
-    const { place, layout } = this.bucket;
+    const { storage, layout } = this.bucket;
     const path = `${layout.runs}/${open}`;
     try {
-      return await retryIfSwept(() => isStillThere(place.staging, path));
+      return await retryIfSwept(() => isStillThere(storage.staging, path));
     } catch (error) {
       if (!isUnwritable(error)) throw error;
-      return await place.disk.canOpen(path);
+      return await storage.disk.canOpen(path);
     }
   }
 
-  /** Undefined when one was removed: the manifest is an old one. */
+  /** Undefined if a run was removed, because the manifest is outdated. */
   async #openRuns(runs: readonly RunFacts[]): Promise<KeyRun[] | undefined> {
     const opened: KeyRun[] = [];
     for (const run of runs) {
@@ -204,7 +226,7 @@ export class KeyIndex {
 
   async #openRun({ file, size }: RunFacts): Promise<KeyRun | undefined> {
     const path = `${this.bucket.layout.runs}/${file}`;
-    const found = await openIfThere(this.bucket.place.disk, path);
+    const found = await openIfThere(this.bucket.storage.disk, path);
     return found && new KeyRun(found, path, size);
   }
 }
@@ -212,11 +234,14 @@ export class KeyIndex {
 interface NewRun {
   readonly kept: readonly RunFacts[];
   readonly lines: SortedLines;
-  /** Announcements that are in the new run. */
+  /** Announcements that the new run contains. */
   readonly merged: readonly string[];
 }
 
-/** The newest ones that are not much larger than what comes to them: so each key is written a few times only. */
+/**
+ * Selects the newest runs that are not much larger than the lines to add, so that each key is
+ * rewritten only a few times.
+ */
 function runsToMerge(runs: readonly RunFacts[], lines: readonly IndexLine[]): readonly RunFacts[] {
   let bytes = lines.reduce((sum, { key }) => sum + key.length + lineBytes, 0);
   let first = runs.length;

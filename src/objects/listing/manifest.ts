@@ -1,4 +1,5 @@
-// The manifest of an index: which runs are read, and what is removed when the next ones are named.
+// The manifest of an index names the current runs, and the files to remove when the next manifests
+// are named.
 import { RollingChain } from "../../durable/chain/rolling-chain.ts";
 import { retryIfSwept } from "../../durable/publish/staging.ts";
 import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
@@ -6,10 +7,10 @@ import type { RecordKind } from "../../format/record.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import type { RunFacts } from "./key-run.ts";
 
-/** The `open` file of the first manifest. It is there when the bucket is. */
+/** The `open` file of the first manifest. It is created with the bucket. */
 export const firstOpen: string = openOf("first");
 
-/** The name of the `open` file of the manifest that this merge names. */
+/** The `open` file of the manifest that this merge names. */
 export function openOf(merge: string): string {
   return `${merge}.open`;
 }
@@ -17,26 +18,32 @@ export function openOf(merge: string): string {
 export interface Manifest {
   readonly number: number;
   /**
-   * A file in `runs/` that is there for as long as this manifest may be read: it is removed before
-   * anything that this manifest needs.
+   * A file in `runs/` that shows that this manifest may be read: it is removed before anything that
+   * the manifest needs.
    */
   readonly open: string;
-  /** From the oldest to the newest. */
+  /** Oldest first. */
   readonly runs: readonly RunFacts[];
-  /** Announcements that this manifest was the first to have in its runs. */
+  /** Announcements that were merged into runs for this manifest. */
   readonly merged: readonly string[];
-  /** Files of the manifest before this one, below the index: removed when the next one is named. */
+  /**
+   * Files of the previous manifest, relative to the index. They are removed when the next manifest
+   * is named.
+   */
   readonly last: readonly string[];
-  /** Files of the one before that: removed when this one is named, and gone before the next is. */
+  /**
+   * Files of the manifest before that. They are removed when this one is named, and are gone before
+   * the next is named.
+   */
   readonly due: readonly string[];
 }
 
-/** What the manifest that comes after this one brings. */
+/** The content of the next manifest. */
 export type NextManifest = Pick<Manifest, "open" | "runs" | "merged">;
 
 export function manifestAfter(state: Manifest, { open, runs, merged }: NextManifest): Manifest {
   const isKept = new Set(runs.map(({ file }) => file));
-  // The open file first: a process that finds it has missed nothing.
+  // The `open` file is removed first: a process that still finds it has missed nothing.
   const last = [
     `runs/${state.open}`,
     ...state.runs.filter(({ file }) => !isKept.has(file)).map(({ file }) => `runs/${file}`),
@@ -45,22 +52,23 @@ export function manifestAfter(state: Manifest, { open, runs, merged }: NextManif
   return { number: state.number + 1, open, runs, merged, last, due: state.last };
 }
 
-/** Whether a file of the index is one that this manifest, or one before it, knows. */
+/** True if this manifest or an earlier one knows the file. */
 export function isKnown({ open, runs, merged, last, due }: Manifest, path: string): boolean {
   if (path === `runs/${open}` || last.includes(path) || due.includes(path)) return true;
   return runs.some(({ file }) => path === `runs/${file}`) || merged.some((name) => path === `new/${name}`);
 }
 
-export async function openManifests({ place, layout }: OpenBucket): Promise<RollingChain<Manifest>> {
+export async function openManifests({ storage, layout }: OpenBucket): Promise<RollingChain<Manifest>> {
   return await retryIfSwept(() =>
-    RollingChain.open<Manifest>(place.staging, layout.manifests, {
+    RollingChain.open<Manifest>(storage.staging, layout.manifests, {
       kind: manifestKind,
       initial: { number: 0, open: firstOpen, runs: [], merged: [], last: [], due: [] },
-      // Otherwise unknown: what was written stays, and a later merge removes it if no manifest names it.
+      // True if the manifest was named; undefined if unknown. Then the written files stay, and a
+      // later merge removes them if no manifest names them.
       counts: async ({ open, runs }, id) =>
         open === openOf(id) || runs.some(({ file }) => file === id) ? true : undefined,
       slotsPerEpoch: 64,
-      bootId: place.ground.ports.host.bootId,
+      bootId: storage.ground.ports.host.bootId,
     }),
   );
 }

@@ -1,11 +1,11 @@
-// Merging sorted lines from several runs, some at a time, so that memory does not grow with them; and
-// leaving out lives that are over.
+// Merges sorted lines from several runs in batches, so that memory stays constant, and drops lives
+// that have ended.
 import { compareLines, type IndexLine } from "./index-line.ts";
 
-/** So many lines are given out at once. */
+/** How many lines a batch has. */
 const batchLines = 512;
 
-/** Sorted lines, in pieces. */
+/** Sorted lines, in batches. */
 export type SortedLines = AsyncIterable<readonly IndexLine[]> | Iterable<readonly IndexLine[]>;
 
 class Cursor {
@@ -21,12 +21,12 @@ class Cursor {
     return this.#lines[this.#at];
   }
 
-  /** False when more has to be read. */
+  /** Advances by one line. Returns false if more lines must be read first. */
   step(): boolean {
     return ++this.#at < this.#lines.length;
   }
 
-  /** False at the end. */
+  /** Returns false at the end. */
   async fill(): Promise<boolean> {
     this.#at = 0;
     do {
@@ -38,7 +38,7 @@ class Cursor {
   }
 }
 
-/** All lines of all sources in order, each once. */
+/** Yields all lines of all sources in order, each once. */
 export async function* mergeLines(sources: readonly SortedLines[]): AsyncGenerator<readonly IndexLine[]> {
   const cursors: Cursor[] = [];
   for (const source of sources) {
@@ -70,15 +70,15 @@ function leastOf(cursors: readonly Cursor[]): Cursor {
 }
 
 export interface Forgetting {
-  /** Whether no run was left out of the merge. */
+  /** True if the merge includes all runs. */
   readonly isComplete: boolean;
-  /** Whether a life that was to end is over. */
+  /** True if this life, which was about to end, has ended. */
   readonly isOver: (line: IndexLine) => Promise<boolean>;
 }
 
 /**
- * The lines without the lives that are over. Their end is kept for as long as their announcement may
- * be in a run that was left out.
+ * Drops the lines of lives that have ended. Keeps the end line of such a life as long as its
+ * announcement may be in a run outside the merge.
  */
 export async function* withoutEnded(
   lines: AsyncIterable<readonly IndexLine[]>,

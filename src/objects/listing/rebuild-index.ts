@@ -1,26 +1,28 @@
-// Making the index anew from the directories of the keys, and comparing the two. Memory does not grow
+// Rebuilds the index from the directories of the keys, and compares the two. Memory does not grow
 // with the number of keys.
+import { findRecord } from "../../durable/publish/record-file.ts";
 import { newTemp } from "../../durable/publish/staging.ts";
-import { ensureDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
+import { ensureDirectory, listIfThere, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { moveAside } from "../../part/aside.ts";
-import { describeDamage, type Findings } from "../../part/findings.ts";
+import { describeUnreadable, type Findings } from "../../part/findings.ts";
+import { hasErrno, isUnwritable } from "../../ports/disk-error.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
+import { isSlotDamage } from "../key/entry-file.ts";
+import { announcementKind } from "./announcements.ts";
+import { IndexSnapshot } from "./index-snapshot.ts";
 import { compareKeys, compareLines, type IndexLine } from "./index-line.ts";
 import type { KeyIndex } from "./key-index.ts";
 import { KeyRun, writeRun } from "./key-run.ts";
 import { mergeLines, type SortedLines } from "./merge-lines.ts";
 import { walkLives } from "./walk-keys.ts";
 
-/** So many keys are sorted in memory at once. */
+/** How many keys are sorted in memory at once. */
 const sortedAtOnce = 32_768;
-/** Other processes that merge all the time are not waited for any longer. */
+/** How often a rebuild is tried again because another process merged meanwhile. */
 const attemptsMax = 10;
 
-/**
- * Finds keys that no listing shows, and an index that cannot be read. With `repair` the index is made
- * anew.
- */
+/** Finds keys that no listing shows, and an unreadable index. With `repair`, rebuilds the index. */
 export async function verifyIndex(
   bucket: OpenBucket,
   open: () => Promise<KeyIndex>,
@@ -30,50 +32,80 @@ export async function verifyIndex(
   const fault = await findFault(bucket, open);
   if (fault === undefined) return;
   const path = bucket.layout.index;
-  const isRepaired = repair && !fault.isNewer;
-  if (isRepaired) await repairIndex(bucket, open);
-  const remedy = isRepaired ? "The index of keys was made again. Nothing is left to do." : fault.remedy;
+  const isRepaired = repair && !fault.isForeign;
+  if (isRepaired) await remakeIndex(bucket, open);
+  const remedy = isRepaired ? "The index of keys was rebuilt. Nothing is left to do." : fault.remedy;
   findings.damage({ path }, fault.what, remedy, { repaired: isRepaired });
 }
 
 interface IndexFault {
   readonly what: string;
   readonly remedy: string;
-  readonly isNewer: boolean;
+  /** True if another release or another user can read the file, which is then left alone. */
+  readonly isForeign: boolean;
 }
 
 async function findFault(bucket: OpenBucket, open: () => Promise<KeyIndex>): Promise<IndexFault | undefined> {
-  const remake = "Have the store repaired: the index is made again from the keys.";
+  const remake = "Repair the store: the index is rebuilt from the keys.";
   try {
     const missing = await findMissing(bucket, await open());
     if (missing === undefined) return undefined;
     const what = `The key ${JSON.stringify(missing)} is not in the index, so no listing shows it.`;
-    return { what, remedy: remake, isNewer: false };
+    return { what, remedy: remake, isForeign: false };
   } catch (error) {
-    const { what, remedy = remake } = describeDamage("The index of keys", error);
-    return { what, remedy, isNewer: isHoldfastError(error, "NEWER_FORMAT") };
+    const { what, remedy = remake } = describeUnreadable("The index of keys", error);
+    return { what, remedy, isForeign: isHoldfastError(error, "NEWER_FORMAT", "NO_PERMISSION") };
   }
 }
 
-async function repairIndex(bucket: OpenBucket, open: () => Promise<KeyIndex>): Promise<void> {
+/**
+ * Rebuilds a damaged index from the keys and from its readable part. Moves unreadable files aside.
+ * Several processes may do it at once.
+ */
+export async function remakeIndex(bucket: OpenBucket, open: () => Promise<KeyIndex>): Promise<void> {
+  const { storage, layout } = bucket;
+  const aside = { disk: storage.disk, directory: storage.layout.directory, newId: () => storage.newId() };
   try {
     await rebuildIndex(bucket, await open());
   } catch (error) {
-    if (!isHoldfastError(error, "CORRUPT")) throw error;
-    // Its manifests cannot be read: it begins with a first one.
-    const { place, layout } = bucket;
-    await moveAside(
-      { disk: place.disk, directory: place.layout.directory, newId: () => place.newId() },
-      layout.manifests,
-    );
+    if (!isRemakable(bucket, error)) throw error;
+    // The manifests are unreadable: start over with a first one.
+    await moveAside(aside, layout.manifests);
     await rebuildIndex(bucket, await open());
+  }
+  // Unreadable announcements are moved aside only after the readable ones are in a run.
+  for (const name of await listIfThere(storage.disk, layout.entries)) {
+    const path = `${layout.entries}/${name}`;
+    try {
+      await findRecord(storage.disk, announcementKind, path);
+    } catch (error) {
+      if (!isRemakable(bucket, error)) throw error;
+      await moveAside(aside, path);
+    }
   }
 }
 
-/** From the directories of the keys, and from what can be read of the runs: a put may be about to begin a key. */
+/**
+ * True if a file of the index is unreadable. The index is derived data, so listings must not fail
+ * because of it.
+ */
+export function isIndexDamage({ storage, layout }: OpenBucket, error: unknown): boolean {
+  if (!isHoldfastError(error) || !("path" in error) || !error.path.startsWith(layout.index)) return false;
+  return isSlotDamage(storage.disk, error) || hasErrno(error, "ENOENT", "ENOTDIR");
+}
+
+/** Like `isIndexDamage`, but false if another release or user can read the file. */
+export function isRemakable(bucket: OpenBucket, error: unknown): boolean {
+  return isIndexDamage(bucket, error) && !isHoldfastError(error, "NEWER_FORMAT", "NO_PERMISSION");
+}
+
+/**
+ * Collects the lines of a new run, from the directories of the keys and from the readable lines of
+ * the runs: a put may be about to begin an announced key that has no directory yet.
+ */
 export async function rebuildIndex(bucket: OpenBucket, index: KeyIndex): Promise<void> {
   await bucket.mustBeThere();
-  for (const path of [bucket.layout.entries, bucket.layout.runs]) await ensureDirectory(bucket.place.disk, path);
+  for (const path of [bucket.layout.entries, bucket.layout.runs]) await ensureDirectory(bucket.storage.disk, path);
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     await using lives = await SortedLives.collect(bucket);
     const runs = (await index.runs()).filter((run) => run !== undefined);
@@ -84,14 +116,14 @@ export async function rebuildIndex(bucket: OpenBucket, index: KeyIndex): Promise
     }
   }
   const { index: path } = bucket.layout;
-  const message = `${path} was merged by other processes at each of ${attemptsMax} attempts. Try again later.`;
+  const message = `${path} was merged by other processes during each of ${attemptsMax} attempts. Try again later.`;
   throw holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
 }
 
-/** A key with a directory that is not in the index. */
+/** Finds a key that has a directory and is not in the index. */
 async function findMissing(bucket: OpenBucket, index: KeyIndex): Promise<string | undefined> {
   await using lives = await SortedLives.collect(bucket);
-  // After the keys were found: each of them was announced before.
+  // The snapshot is taken after the keys were found, so each of them had been announced by then.
   await using snapshot = await index.snapshot();
   const listed = snapshot.from("");
   let next = await listed.next();
@@ -100,19 +132,19 @@ async function findMissing(bucket: OpenBucket, index: KeyIndex): Promise<string 
       while (next.done !== true && compareKeys(next.value, key) < 0) next = await listed.next();
       if (next.done === true || next.value !== key) return key;
     }
-  // Also what comes behind the last key must be readable.
+  // Also reads the lines after the last key, which must be readable too.
   while (next.done !== true) next = await listed.next();
   return undefined;
 }
 
 /**
- * The lives of all keys, sorted in pieces that fit into memory. The last piece stays there, the others
- * lie in files of this process.
+ * The lives of all keys, sorted in batches that fit into memory. The last batch stays in memory;
+ * the others are in files of this process, or in memory if nothing can be written.
  */
-class SortedLives implements AsyncDisposable {
+export class SortedLives implements AsyncDisposable {
   readonly #bucket: OpenBucket;
   readonly #runs: { readonly path: string; readonly run: KeyRun }[] = [];
-  #last: readonly IndexLine[] = [];
+  #last: IndexLine[] = [];
 
   private constructor(bucket: OpenBucket) {
     this.#bucket = bucket;
@@ -121,14 +153,23 @@ class SortedLives implements AsyncDisposable {
   static async collect(bucket: OpenBucket): Promise<SortedLives> {
     const sorted = new SortedLives(bucket);
     let some: IndexLine[] = [];
+    let lengthMax = sortedAtOnce;
     for await (const life of walkLives(bucket)) {
       some.push({ ...life, isEnded: false });
-      if (some.length < sortedAtOnce) continue;
-      await sorted.#write(some);
-      some = [];
+      if (some.length < lengthMax) continue;
+      if (await sorted.#write(some)) some = [];
+      else lengthMax = Infinity;
     }
     sorted.#last = some.sort(compareLines);
     return sorted;
+  }
+
+  /** Valid until this object is disposed of. */
+  snapshot(): IndexSnapshot {
+    return new IndexSnapshot(
+      this.#last,
+      this.#runs.map(({ run }) => run),
+    );
   }
 
   lines(): SortedLines {
@@ -136,22 +177,29 @@ class SortedLives implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const { disk } = this.#bucket.place;
+    const { disk } = this.#bucket.storage;
     for (const { path, run } of this.#runs) {
       await run[Symbol.asyncDispose]();
       await unlinkIfThere(disk, path);
     }
   }
 
-  async #write(lines: IndexLine[]): Promise<void> {
-    const { disk, staging } = this.#bucket.place;
-    const path = newTemp(staging, await staging.directory());
-    const size = await writeRun(disk, path, [lines.sort(compareLines)]);
-    this.#runs.push({ path, run: new KeyRun(await disk.open(path, "read"), path, size) });
+  /** Returns false if nothing can be written. */
+  async #write(lines: IndexLine[]): Promise<boolean> {
+    const { disk, staging } = this.#bucket.storage;
+    try {
+      const path = newTemp(staging, await staging.directory());
+      const size = await writeRun(disk, path, [lines.sort(compareLines)]);
+      this.#runs.push({ path, run: new KeyRun(await disk.open(path, "read"), path, size) });
+      return true;
+    } catch (error) {
+      if (!isUnwritable(error)) throw error;
+      return false;
+    }
   }
 }
 
-/** The lines of a run up to the first that is damaged. */
+/** The lines of a run up to the first damaged one. */
 async function* readable(run: KeyRun): AsyncGenerator<readonly IndexLine[]> {
   let last: IndexLine | undefined;
   try {
@@ -165,6 +213,6 @@ async function* readable(run: KeyRun): AsyncGenerator<readonly IndexLine[]> {
       last = lines.at(-1);
     }
   } catch {
-    // Told when it was compared.
+    // `findFault` reports this damage.
   }
 }

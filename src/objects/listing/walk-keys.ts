@@ -1,15 +1,18 @@
-// The keys of a bucket, found by walking the directories of all keys: the truth that every index is
-// made from.
+// Walks the directories of all keys of a bucket: the source of truth from which every index is
+// built.
+import { listIfThere } from "../../durable/publish/directory.ts";
 import { isHoldfastError } from "../../errors.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
-import type { Disk } from "../../ports/disk.ts";
+import { findKeyName } from "../bucket/key-name.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import type { KeyLife } from "./index-line.ts";
 
-/** So many keys are looked at at the same time. */
+/** How many keys are read in parallel. */
 const looksAtOnce = 16;
 
-/** The life of every key that has a directory, also without a version; in no order. */
+/**
+ * Yields the life of every key that has a directory, even without a version, in no particular
+ * order.
+ */
 export async function* walkLives(bucket: OpenBucket): AsyncGenerator<KeyLife> {
   const some: string[] = [];
   const looks = async (): Promise<KeyLife[]> => {
@@ -23,31 +26,23 @@ export async function* walkLives(bucket: OpenBucket): AsyncGenerator<KeyLife> {
   yield* await looks();
 }
 
-/** The directories of all keys. */
-export async function* keyDirectories({ place, layout }: OpenBucket): AsyncGenerator<string> {
-  for (const shard of (await namesIn(place.disk, layout.keys)).sort())
-    for (const name of await namesIn(place.disk, `${layout.keys}/${shard}`)) yield `${layout.keys}/${shard}/${name}`;
+/** Yields the directories of all keys. */
+export async function* keyDirectories({ storage, layout }: OpenBucket): AsyncGenerator<string> {
+  for (const shard of (await listIfThere(storage.disk, layout.keys)).sort())
+    for (const name of await listIfThere(storage.disk, `${layout.keys}/${shard}`))
+      yield `${layout.keys}/${shard}/${name}`;
 }
 
 async function findLife(bucket: OpenBucket, directory: string): Promise<KeyLife | undefined> {
   try {
-    return await bucket.useDirectory(directory, async ({ chain }) => {
-      const head = await chain.findHead();
-      return head && { key: head.entry.key, incarnation: head.incarnation };
+    return await bucket.useDirectory(directory, async (open) => {
+      const head = await open.chain.findHead();
+      const key = head && (await findKeyName(bucket, open, head));
+      // No entry of this key tells its name.
+      return key === undefined ? undefined : { key, incarnation: head?.incarnation ?? "" };
     });
   } catch (error) {
-    // Which key that is cannot be told.
     if (isHoldfastError(error, "CORRUPT", "NEWER_FORMAT")) return undefined;
-    throw error;
-  }
-}
-
-/** The names in a directory; none where there is no directory. */
-export async function namesIn(disk: Disk, directory: string): Promise<string[]> {
-  try {
-    return await disk.list(directory);
-  } catch (error) {
-    if (hasErrno(error, "ENOENT", "ENOTDIR")) return [];
     throw error;
   }
 }

@@ -1,19 +1,20 @@
-// What callers give: names, options and bodies, checked before anything is done.
+// Checks the names, options and bodies that callers pass, before anything is done.
 import { holdfastError } from "../../errors.ts";
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
 import { checksumAlgorithms } from "./entry.ts";
 import type {
+  BodyOption,
   BucketConfig,
   ContentHeaders,
   DeleteItem,
   DeleteOptions,
-  ObjectStoreOptions,
   Preconditions,
   PutOptions,
   ReadOptions,
   Retention,
   UploadOptions,
-} from "./object-store.ts";
+} from "./object.ts";
+import type { ObjectStoreOptions } from "./object-store.ts";
 
 const keyBytesMax = 1024;
 const tagsMax = 10;
@@ -22,11 +23,11 @@ const tagValueMax = 256;
 /** As in S3, which counts names and values. */
 const metadataBytesMax = 2 * 1024;
 const headerLengthMax = 1024;
-/** So much of a body may be kept in memory. */
+/** Upper bound of `inlineMax`: how much of a body may be kept in memory. */
 const inlineMaxMax = 16 * 1024 * 1024;
 const aclLengthMax = 16 * 1024;
 const retentionDaysMax = 36_500;
-/** Of every listing. */
+/** Default and maximum page size of every listing. */
 export const pageLimit = 1000;
 const bucketPattern = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 
@@ -48,13 +49,17 @@ export const putOptionNames: OptionNames<PutOptions> = {
   size: true,
   md5: true,
   checksum: true,
+  check: true,
   retention: true,
   legalHold: true,
   acl: true,
 };
-/** What an update decides itself it cannot be told. */
+/** An update sets its own preconditions, so it accepts none. */
 const updateOptionNames: OptionNames<UpdateOptions> = { ...withoutPreconditions(putOptionNames), retries: true };
-const uploadOptionNames: OptionNames<UploadOptions> = withoutBodyFacts(withoutPreconditions(putOptionNames));
+const uploadOptionNames: OptionNames<UploadOptions> = {
+  ...withoutBodyFacts(withoutPreconditions(putOptionNames)),
+  initiator: true,
+};
 const sourceNames = { bucket: true, key: true, versionId: true } as const;
 const readOptionNames: OptionNames<ReadOptions> = { signal: true, versionId: true, range: true };
 const deleteOptionNames: OptionNames<DeleteOptions> = {
@@ -88,33 +93,38 @@ function withoutPreconditions(names: OptionNames<PutOptions>): OptionNames<Omit<
   return rest;
 }
 
-/** Of a body that comes in parts: each part has its own. */
-function withoutBodyFacts(names: ReturnType<typeof withoutPreconditions>): OptionNames<UploadOptions> {
-  const { size: _size, md5: _md5, ...rest } = names;
+/** The options of an upload lack those of a body: each part of an upload has its own. */
+function withoutBodyFacts(
+  names: ReturnType<typeof withoutPreconditions>,
+): OptionNames<Omit<UploadOptions, "initiator">> {
+  const { size: _size, md5: _md5, check: _check, ...rest } = names;
   return rest;
 }
 
-/** TypeError, RangeError. */
+/** Throws TypeError or RangeError. */
 export function checkStoreOptions(call: string, options: ObjectStoreOptions): void {
   checkOptions(call, options, storeOptionNames);
   const { durability, inlineMax } = options;
   if (durability !== undefined && !["fsync", "none"].includes(durability))
     throw new TypeError(`${call}: durability is "fsync" or "none", not ${durability as string}.`);
   if (inlineMax !== undefined && !(Number.isInteger(inlineMax) && inlineMax >= 0 && inlineMax <= inlineMaxMax))
-    throw new RangeError(`${call}: inlineMax is a whole number of bytes from 0 to ${inlineMaxMax}.`);
+    throw new RangeError(`${call}: inlineMax must be a whole number of bytes from 0 to ${inlineMaxMax}.`);
 }
 
-/** INVALID_NAME. */
+/** Throws INVALID_NAME. */
 export function checkBucketName(name: string): void {
-  if (typeof name !== "string") throw new TypeError("The name of a bucket is a text.");
+  if (typeof name !== "string") throw new TypeError("A bucket name must be a string.");
   if (bucketPattern.test(name) && !name.includes("..") && !/^\d+\.\d+\.\d+\.\d+$/.test(name)) return;
-  const message = `The name ${JSON.stringify(name)} cannot be used for a bucket: it must have 3 to 63 characters, lower-case letters, digits, dots and hyphens, begin and end with a letter or a digit, and be no IP address.`;
+  const message = `The name ${JSON.stringify(name)} cannot be used for a bucket: it must have 3 to 63 characters, lower-case letters, digits, dots and hyphens, begin and end with a letter or a digit, and must not be an IP address.`;
   throw holdfastError("INVALID_NAME", message, { invalidName: name });
 }
 
-/** INVALID_NAME. Any text of 1 to 1,024 bytes: names on the disk are made from its hash. */
+/**
+ * Throws INVALID_NAME. A key is any text of 1 to 1,024 bytes, because names on the disk come from
+ * its hash.
+ */
 export function checkKey(key: string): void {
-  if (typeof key !== "string") throw new TypeError("A key is a text.");
+  if (typeof key !== "string") throw new TypeError("A key must be a string.");
   const size = Buffer.byteLength(key);
   const fault =
     size === 0
@@ -129,15 +139,15 @@ export function checkKey(key: string): void {
   throw holdfastError("INVALID_NAME", message, { invalidName: key });
 }
 
-/** TypeError, RangeError, TOO_LARGE. */
+/** Throws TypeError, RangeError or TOO_LARGE. */
 export function checkPutOptions(call: string, options: PutOptions): void {
   checkOptions(call, options, putOptionNames);
   checkPreconditions(call, options);
-  const { metadata = {}, tags = {}, size, md5, checksum, retention, legalHold } = options;
+  const { metadata = {}, tags = {}, size, md5, checksum, check, retention, legalHold } = options;
   for (const name of Object.keys(headerNames) as (keyof ContentHeaders)[]) {
     const value = options[name];
     if (value === undefined) continue;
-    if (typeof value !== "string") throw new TypeError(`${call}: ${name} must be a text.`);
+    if (typeof value !== "string") throw new TypeError(`${call}: ${name} must be a string.`);
     mustFit(`${call}: ${name}`, value.length, headerLengthMax);
   }
   checkTexts(`${call}: metadata`, metadata);
@@ -146,7 +156,8 @@ export function checkPutOptions(call: string, options: PutOptions): void {
   checkTags(call, tags);
   if (size !== undefined && !(Number.isSafeInteger(size) && size >= 0))
     throw new RangeError(`${call}: size must be a whole number from 0.`);
-  if (md5 !== undefined && typeof md5 !== "string") throw new TypeError(`${call}: md5 must be a text.`);
+  if (md5 !== undefined && typeof md5 !== "string") throw new TypeError(`${call}: md5 must be a string.`);
+  if (check !== undefined && typeof check !== "function") throw new TypeError(`${call}: check must be a function.`);
   if (checksum === null) throw new TypeError(`${call}: a checksum is { algorithm, value }.`);
   if (checksum !== undefined && !checksumAlgorithms.includes(checksum.algorithm))
     throw new TypeError(`${call}: a checksum is one of ${checksumAlgorithms.join(", ")}.`);
@@ -156,22 +167,26 @@ export function checkPutOptions(call: string, options: PutOptions): void {
   if (options.acl !== undefined) checkAcl(call, options.acl);
 }
 
-/** TypeError, RangeError, TOO_LARGE. */
+/** Throws TypeError, RangeError or TOO_LARGE. */
 export function checkUpdateOptions(call: string, options: UpdateOptions): void {
   checkOptions(call, options, updateOptionNames);
   const { retries, ...put } = options;
   checkPutOptions(call, put);
   if (retries !== undefined && retries !== Infinity && !(Number.isSafeInteger(retries) && retries >= 0))
-    throw new RangeError(`${call}: retries is a whole number from 0.`);
+    throw new RangeError(`${call}: retries must be a whole number from 0.`);
 }
 
-/** TypeError, RangeError, TOO_LARGE. */
+/** Throws TypeError, RangeError or TOO_LARGE. */
 export function checkUploadOptions(call: string, options: UploadOptions): void {
   checkOptions(call, options, uploadOptionNames);
-  checkPutOptions(call, options);
+  const { initiator, ...rest } = options;
+  checkPutOptions(call, rest);
+  if (initiator === undefined) return;
+  if (typeof initiator !== "string") throw new TypeError(`${call}: initiator must be a string.`);
+  mustFit(`${call}: initiator`, initiator.length, headerLengthMax);
 }
 
-/** What is to be copied. TypeError, INVALID_NAME. */
+/** Checks the source of a copy. Throws TypeError or INVALID_NAME. */
 export function checkSource(call: string, from: CopySource, hasRange = false): void {
   if (typeof from !== "object" || from === null) throw new TypeError(`${call} takes { bucket, key, versionId } first.`);
   const names: OptionNames<CopySource & { range?: unknown }> = { ...sourceNames, range: true };
@@ -188,7 +203,10 @@ interface CopySource {
   versionId?: string | undefined;
 }
 
-/** Of one page: these options are texts, and the limit is one. TypeError, RangeError. */
+/**
+ * Checks the options of one page: `names` must be texts, and the limit must be valid. Throws
+ * TypeError or RangeError.
+ */
 export function checkPage<O extends { limit?: number | undefined }>(
   call: string,
   options: O,
@@ -197,10 +215,10 @@ export function checkPage<O extends { limit?: number | undefined }>(
   checkTextOptions(call, options, names);
   const { limit } = options;
   if (limit === undefined || (Number.isInteger(limit) && limit >= 0 && limit <= pageLimit)) return;
-  throw new RangeError(`${call}: limit is a whole number from 0 to ${pageLimit}.`);
+  throw new RangeError(`${call}: limit must be a whole number from 0 to ${pageLimit}.`);
 }
 
-/** TypeError for an option that is no text, or no valid Unicode. */
+/** Throws TypeError for an option that is not a text or not valid Unicode. */
 export function checkTextOptions<O extends object>(
   call: string,
   options: O,
@@ -209,15 +227,15 @@ export function checkTextOptions<O extends object>(
   for (const name of names) {
     const value: unknown = options[name];
     if (value === undefined || (typeof value === "string" && !/\p{Surrogate}/u.test(value))) continue;
-    throw new TypeError(`${call}: ${name} is a text of valid Unicode.`);
+    throw new TypeError(`${call}: ${name} must be a string of valid Unicode.`);
   }
 }
 
-/** What a bucket is to have. TypeError, RangeError. */
+/** Checks the settings of a bucket. Throws TypeError or RangeError. */
 export function checkSettings(call: string, settings: Partial<BucketConfig>): void {
   const { objectLock, tags, documents, defaultRetention } = settings;
   if (objectLock !== undefined && typeof objectLock !== "boolean")
-    throw new TypeError(`${call}: objectLock is true or false.`);
+    throw new TypeError(`${call}: objectLock must be true or false.`);
   if (tags !== undefined) checkTexts(`${call}: tags`, tags);
   if (documents !== undefined) checkTexts(`${call}: documents`, documents);
   if (defaultRetention === undefined) return;
@@ -226,35 +244,33 @@ export function checkSettings(call: string, settings: Partial<BucketConfig>): vo
   const { mode, days } = defaultRetention;
   checkMode(call, mode);
   if (!Number.isInteger(days) || days < 1 || days > retentionDaysMax)
-    throw new RangeError(`${call}: the days of a retention are a whole number from 1 to ${retentionDaysMax}.`);
+    throw new RangeError(`${call}: days of a retention must be a whole number from 1 to ${retentionDaysMax}.`);
 }
 
 export function checkAcl(call: string, acl: string): void {
-  if (typeof acl !== "string") throw new TypeError(`${call}: acl must be a text.`);
+  if (typeof acl !== "string") throw new TypeError(`${call}: acl must be a string.`);
   mustFit(`${call}: acl`, acl.length, aclLengthMax);
 }
 
-/** Of a part of an upload. TypeError, RangeError. */
-export function checkPartOptions(
-  call: string,
-  options: Pick<PutOptions, "size" | "md5" | "checksum" | "signal">,
-): void {
-  checkOptions(call, options, { size: true, md5: true, checksum: true, signal: true });
+/** Checks the options of a part of an upload. Throws TypeError or RangeError. */
+export function checkPartOptions(call: string, options: Pick<PutOptions, BodyOption | "signal">): void {
+  checkOptions(call, options, { size: true, md5: true, checksum: true, check: true, signal: true });
   checkPutOptions(call, options);
 }
 
 export function checkReadOptions(call: string, options: ReadOptions): void {
   checkOptions(call, options, readOptionNames);
   const { versionId, range } = options;
-  if (versionId !== undefined && typeof versionId !== "string") throw new TypeError(`${call}: versionId is a text.`);
+  if (versionId !== undefined && typeof versionId !== "string")
+    throw new TypeError(`${call}: versionId must be a string.`);
   if (range === undefined) return;
   checkOptions(`${call}: range`, range, { start: true, end: true });
   const { start, end } = range;
   if (!Number.isSafeInteger(start) || (end !== undefined && !(Number.isSafeInteger(end) && end >= 0)))
-    throw new RangeError(`${call}: start and end of a range are whole numbers.`);
+    throw new RangeError(`${call}: start and end of a range must be whole numbers.`);
 }
 
-/** One of many, which may say how it is to be deleted. */
+/** Checks one item of `deleteMany`, which may have its own options. */
 export function checkDeleteItem(call: string, item: DeleteItem): void {
   checkOptions(call, item, deleteItemNames);
   if (item === undefined) throw new TypeError(`${call} takes a list of { key, versionId, ifMatch }.`);
@@ -263,12 +279,13 @@ export function checkDeleteItem(call: string, item: DeleteItem): void {
 export function checkDeleteOptions(call: string, options: DeleteOptions): void {
   checkOptions(call, options, deleteOptionNames);
   const { versionId, ifMatch, ifSize, ifLastModified } = options;
-  if (versionId !== undefined && typeof versionId !== "string") throw new TypeError(`${call}: versionId is a text.`);
-  if (ifMatch !== undefined && typeof ifMatch !== "string") throw new TypeError(`${call}: ifMatch is a text.`);
+  if (versionId !== undefined && typeof versionId !== "string")
+    throw new TypeError(`${call}: versionId must be a string.`);
+  if (ifMatch !== undefined && typeof ifMatch !== "string") throw new TypeError(`${call}: ifMatch must be a string.`);
   if (ifSize !== undefined && !(Number.isSafeInteger(ifSize) && ifSize >= 0))
-    throw new RangeError(`${call}: ifSize is a whole number of bytes.`);
+    throw new RangeError(`${call}: ifSize must be a whole number of bytes.`);
   if (ifLastModified !== undefined && !(ifLastModified instanceof Date && !Number.isNaN(ifLastModified.getTime())))
-    throw new TypeError(`${call}: ifLastModified is a Date.`);
+    throw new TypeError(`${call}: ifLastModified must be a Date.`);
 }
 
 export function checkTags(call: string, tags: Readonly<Record<string, string>>): void {
@@ -288,8 +305,8 @@ export function checkRetention(call: string, retention: Retention): void {
   const { mode, until } = retention;
   checkMode(call, mode);
   if (!(until instanceof Date) || Number.isNaN(until.getTime()))
-    throw new TypeError(`${call}: a retention lasts until a Date.`);
-  if (until.getTime() < 0) throw new RangeError(`${call}: a retention lasts until a Date from 1970 on.`);
+    throw new TypeError(`${call}: until of a retention must be a Date.`);
+  if (until.getTime() < 0) throw new RangeError(`${call}: until of a retention must not be before 1970.`);
 }
 
 function checkMode(call: string, mode: Retention["mode"]): void {
@@ -298,17 +315,19 @@ function checkMode(call: string, mode: Retention["mode"]): void {
 }
 
 export function checkPreconditions(call: string, { ifMatch, ifNoneMatch, ifVersion }: Preconditions): void {
-  if (ifMatch !== undefined && typeof ifMatch !== "string") throw new TypeError(`${call}: ifMatch is a text.`);
-  if (ifVersion !== undefined && typeof ifVersion !== "string") throw new TypeError(`${call}: ifVersion is a text.`);
-  if (ifNoneMatch !== undefined && ifNoneMatch !== "*") throw new TypeError(`${call}: ifNoneMatch can only be "*".`);
-  if (ifNoneMatch !== undefined && (ifMatch !== undefined || ifVersion !== undefined))
-    throw new TypeError(`${call}: ifNoneMatch cannot be true together with ifMatch or ifVersion.`);
+  if (ifMatch !== undefined && typeof ifMatch !== "string") throw new TypeError(`${call}: ifMatch must be a string.`);
+  if (ifVersion !== undefined && typeof ifVersion !== "string")
+    throw new TypeError(`${call}: ifVersion must be a string.`);
+  if (ifNoneMatch !== undefined && typeof ifNoneMatch !== "string")
+    throw new TypeError(`${call}: ifNoneMatch must be a string.`);
+  if (ifNoneMatch === "*" && (ifMatch !== undefined || ifVersion !== undefined))
+    throw new TypeError(`${call}: ifNoneMatch: "*" cannot be combined with ifMatch or ifVersion.`);
 }
 
 function checkTexts(what: string, texts: Readonly<Record<string, string>>): void {
   if (typeof texts !== "object" || texts === null) throw new TypeError(`${what} must be an object.`);
   for (const [name, text] of Object.entries(texts))
-    if (typeof text !== "string") throw new TypeError(`${what}: ${JSON.stringify(name)} must be a text.`);
+    if (typeof text !== "string") throw new TypeError(`${what}: ${JSON.stringify(name)} must be a string.`);
 }
 
 function mustFit(what: string, actual: number, limit: number): void {

@@ -1,14 +1,19 @@
-// An entry of a key: what one slot of its chain says. A version, a delete marker, or a change of
+// An entry is the content of one slot of a key's chain: a version, a delete marker, or a change of
 // earlier entries.
 import { countOf, flagOf, listOf, objectOf, textOf, wordOf } from "../../format/decoding.ts";
 import { encodeRecord, type RecordKind } from "../../format/record.ts";
 
-export const checksumAlgorithms = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"] as const;
-export type ChecksumAlgorithm = (typeof checksumAlgorithms)[number];
+export const checksumAlgorithms: readonly ChecksumAlgorithm[] = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"];
+/** The checksum algorithms of S3. */
+export type ChecksumAlgorithm = "CRC32" | "CRC32C" | "CRC64NVME" | "SHA1" | "SHA256";
 
+/** A checksum of a body. */
 export interface Checksum {
+  /** The algorithm. */
   readonly algorithm: ChecksumAlgorithm;
+  /** The checksum in Base64. */
   readonly value: string;
+  /** `full`: of the whole body. `composite`: of the checksums of its parts. Default `full`. */
   readonly type?: "full" | "composite";
 }
 
@@ -18,35 +23,38 @@ export interface StoredRetention {
   readonly untilMs: number;
 }
 
-/** A file that has a piece of a body: its content from `at` on. */
-export interface BodyPart {
-  /** Below the directory of the bodies. */
+/** A file with a body, or with one part of it. */
+export interface BodyFile {
+  /** Path relative to the incarnation. */
   readonly file: string;
   readonly size: number;
   readonly sha256: string;
-  /** By the algorithm of the upload that it came with, in Base64. */
+  /** Checksum of the part in Base64, by the algorithm of its upload. */
   readonly sum?: string;
 }
 
-/** So many parts, one after the other, of the same size. */
-export interface PartRun {
+/** Consecutive parts of the same size. */
+export interface UploadPartRun {
   readonly size: number;
   readonly count: number;
 }
 
 interface EntryFacts {
-  /** Random: tells this entry from every other one. */
+  /** Random and unique. */
   readonly id: string;
   readonly key: string;
-  /** The number of the bucket's configuration that it was made under; never falls along a chain. */
+  /**
+   * Number of the bucket's configuration under which the entry was written. It never decreases
+   * along a chain.
+   */
   readonly config: number;
-  /** By the clock of its writer. */
+  /** The time of the writer's clock. */
   readonly atMs: number;
 }
 
 export interface PutEntry extends EntryFacts {
   readonly kind: "put";
-  /** Made while the bucket kept no versions: it takes the place of the null version before it. */
+  /** True if versioning was not enabled: the entry replaces the previous null version. */
   readonly isNull: boolean;
   readonly size: number;
   readonly etag: string;
@@ -56,15 +64,18 @@ export interface PutEntry extends EntryFacts {
   readonly checksum?: Checksum;
   readonly retention?: StoredRetention;
   readonly legalHold?: boolean;
-  /** Of a front: kept and given back as it is. */
+  /** The ACL of a front end such as the gateway, stored and returned unchanged. */
   readonly acl?: string;
-  /** Of an upload in parts: their sizes in order, as runs. */
-  readonly partRuns?: readonly PartRun[];
-  /** Of a body that lies right behind the record. */
+  /** Sizes of the parts of an upload, in order, as runs. */
+  readonly partRuns?: readonly UploadPartRun[];
+  /** Digest of a body that follows the record. */
   readonly sha256?: string;
-  /** Of a body in files of its own. */
-  readonly parts?: readonly BodyPart[];
-  /** Of a body in many files: the end of the upload that names them, below the incarnation. */
+  /** Files of a body that is stored outside the record. */
+  readonly parts?: readonly BodyFile[];
+  /**
+   * For a body in many files: the path of the upload's end, which names them. Relative to the
+   * incarnation.
+   */
   readonly partsIn?: string;
 }
 
@@ -73,42 +84,48 @@ export interface MarkerEntry extends EntryFacts {
   readonly isNull: boolean;
 }
 
-/** Versions and markers that are gone from here on. */
+/** Removes versions and delete markers. */
 export interface RemoveEntry extends EntryFacts {
   readonly kind: "remove";
   readonly slots: readonly number[];
-  /** The slot of what is current from here on; 0 when nothing is left. */
+  /** The slot that is current after the removal; 0 if nothing is left. */
   readonly current: number;
 }
 
-/** What was changed about a version without a new one. */
+/** Changes attributes of a version without adding a new one. */
 export interface ChangeEntry extends EntryFacts {
   readonly kind: "change";
   readonly slot: number;
   readonly current: number;
   readonly tags?: Readonly<Record<string, string>>;
-  /** Null: it was lifted. */
+  /** Null lifts the retention. */
   readonly retention?: StoredRetention | null;
   readonly legalHold?: boolean;
   readonly acl?: string;
 }
 
-/** The last entry: the key has no version, and its directory goes. */
+/** The last entry of a key. The key has no version, and its directory is about to be removed. */
 export interface ClosedEntry extends EntryFacts {
   readonly kind: "closed";
 }
 
-/** Lies over the slot of a version that was removed, so that its bytes are gone and its name is not. */
+/** Replaces the content of a removed version's slot, which erases its bytes and keeps its name. */
 export interface StubEntry extends EntryFacts {
   readonly kind: "stub";
-  /** As of the version: it had taken the place of the null version before it, which must not come back. */
+  /**
+   * True if the removed version was a null version. It had replaced an earlier null version, which
+   * must not reappear.
+   */
   readonly isNull: boolean;
 }
 
 export type VersionEntry = PutEntry | MarkerEntry;
 export type KeyEntry = VersionEntry | RemoveEntry | ChangeEntry | ClosedEntry | StubEntry;
 
-/** Keys, headers, metadata, tags and parts have limits, so a record is never larger. */
+/**
+ * The largest size of a record. Keys, headers, metadata, tags and parts are limited so that every
+ * record fits.
+ */
 export const entryBytesMax: number = 256 * 1024;
 
 const entryKinds = ["put", "marker", "remove", "change", "closed", "stub"] as const;
@@ -134,7 +151,7 @@ export const entryKind: RecordKind<KeyEntry> = {
   },
 };
 
-/** The record of an entry, a line. TOO_LARGE. */
+/** Encodes an entry as one line. Throws TOO_LARGE. */
 export function encodeEntry(entry: KeyEntry): Uint8Array {
   return encodeRecord(entryKind, entry, { bytesMax: entryBytesMax });
 }
@@ -171,12 +188,11 @@ function changesOf(
   };
 }
 
-/** Texts by name. */
 export function textsOf(value: unknown): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(objectOf(value)).map(([name, text]) => [name, textOf(text)]));
 }
 
-export function partOf(value: unknown): BodyPart {
+export function partOf(value: unknown): BodyFile {
   const { file, size, sha256, sum } = objectOf(value);
   return {
     file: textOf(file),
@@ -186,7 +202,7 @@ export function partOf(value: unknown): BodyPart {
   };
 }
 
-function runOf(value: unknown): PartRun {
+function runOf(value: unknown): UploadPartRun {
   const { size, count } = objectOf(value);
   return { size: countOf(size), count: countOf(count) };
 }

@@ -1,6 +1,7 @@
-// Lifecycle rules: what a caller may ask for, and what is due in one key at one moment.
+// Lifecycle rules: checks the rules that a caller passes, and decides what is due in one key at one
+// moment.
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
-import type { LifecycleRule } from "./object-store.ts";
+import type { LifecycleRule } from "./object.ts";
 
 const dayMs = 86_400_000;
 const rulesMax = 1000;
@@ -18,7 +19,7 @@ const ruleNames: OptionNames<LifecycleRule> = {
   removeLoneMarkers: true,
 };
 
-/** A version as far as rules look at it. */
+/** The properties of a version that rules depend on. */
 export interface AgingVersion {
   readonly atMs: number;
   readonly isMarker: boolean;
@@ -26,17 +27,17 @@ export interface AgingVersion {
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** What the rules want of a key, by the places in the list of its versions. */
+/** The actions that are due in a key. Numbers are indexes in the list of its versions. */
 export interface Due {
-  /** The current version is to be deleted, as a caller without a version id would. */
+  /** The current version is due for deletion, like a delete without a version id. */
   readonly isExpired: boolean;
-  /** These are to be removed for good. */
+  /** These versions are due for permanent removal. */
   readonly removals: readonly number[];
 }
 
-/** TypeError, RangeError. */
+/** Throws TypeError or RangeError. */
 export function checkLifecycle(rules: readonly LifecycleRule[]): void {
-  if (!Array.isArray(rules)) throw new TypeError("lifecycle is a list of rules.");
+  if (!Array.isArray(rules)) throw new TypeError("lifecycle must be a list of rules.");
   if (rules.length > rulesMax) throw new RangeError(`A bucket has at most ${rulesMax} lifecycle rules.`);
   for (const rule of rules as readonly LifecycleRule[]) {
     checkKinds(rule);
@@ -44,28 +45,28 @@ export function checkLifecycle(rules: readonly LifecycleRule[]): void {
   }
 }
 
-/** TypeError for what is not of the kind that is stored. */
+/** Throws TypeError for a value of the wrong type. */
 function checkKinds(rule: LifecycleRule): void {
-  if (typeof rule !== "object" || rule === null) throw new TypeError("A lifecycle rule is an object.");
+  if (typeof rule !== "object" || rule === null) throw new TypeError("A lifecycle rule must be an object.");
   const { id, tags, noncurrent, removeLoneMarkers } = rule;
-  if (id !== undefined && typeof id !== "string") throw new TypeError("The id of a rule is a text.");
+  if (id !== undefined && typeof id !== "string") throw new TypeError("The id of a rule must be a string.");
   if (removeLoneMarkers !== undefined && typeof removeLoneMarkers !== "boolean")
-    throw new TypeError("removeLoneMarkers of a rule is true or false.");
+    throw new TypeError("removeLoneMarkers of a rule must be true or false.");
   for (const [name, each] of [
     ["tags", tags],
     ["noncurrent", noncurrent],
   ] as const)
     if (each !== undefined && (typeof each !== "object" || each === null))
-      throw new TypeError(`${name} of a rule is an object.`);
+      throw new TypeError(`${name} of a rule must be an object.`);
   for (const text of Object.values(tags ?? {}))
-    if (typeof text !== "string") throw new TypeError("The tags of a rule are texts.");
+    if (typeof text !== "string") throw new TypeError("The tags of a rule must be strings.");
 }
 
 function checkRule(rule: LifecycleRule): void {
   checkOptions("A lifecycle rule", rule, ruleNames);
   const { prefix, tags, bytesAbove, bytesBelow, expireDays, expireAtMs } = rule;
   const { noncurrent, abortUploadsDays, removeLoneMarkers } = rule;
-  if (prefix !== undefined && typeof prefix !== "string") throw new TypeError("The prefix of a rule is a text.");
+  if (prefix !== undefined && typeof prefix !== "string") throw new TypeError("The prefix of a rule must be a string.");
   checkOptions("noncurrent of a lifecycle rule", noncurrent, { days: true, keep: true });
   checkCount("expireDays", expireDays, 1);
   checkCount("expireAtMs", expireAtMs, 0);
@@ -75,20 +76,22 @@ function checkRule(rule: LifecycleRule): void {
   checkCount("noncurrent.days", noncurrent?.days, 1);
   checkCount("noncurrent.keep", noncurrent?.keep, 0);
   if (noncurrent !== undefined && noncurrent.days === undefined && noncurrent.keep === undefined)
-    throw new TypeError("noncurrent of a rule says for how many days, or how many versions to keep.");
+    throw new TypeError("noncurrent of a rule needs days, keep, or both.");
   if ([expireDays, expireAtMs, noncurrent, abortUploadsDays, removeLoneMarkers].every((each) => each === undefined))
-    throw new TypeError("A lifecycle rule says what to do: expireDays, noncurrent, abortUploadsDays, …");
+    throw new TypeError("A lifecycle rule needs an action: expireDays, noncurrent, abortUploadsDays, …");
   const isOfVersions = [tags, bytesAbove, bytesBelow].some((each) => each !== undefined);
   if (isOfVersions && (abortUploadsDays !== undefined || removeLoneMarkers !== undefined))
-    throw new TypeError("Uploads and delete markers have no tags and no size: a rule for them has none either.");
+    throw new TypeError(
+      "Uploads and delete markers have no tags and no size, so a rule for them cannot select by those.",
+    );
 }
 
 function checkCount(name: string, count: number | undefined, least: number): void {
   if (count === undefined || (Number.isSafeInteger(count) && count >= least)) return;
-  throw new RangeError(`${name} of a lifecycle rule is a whole number from ${least}, not ${String(count)}.`);
+  throw new RangeError(`${name} of a lifecycle rule must be a whole number from ${least}, not ${String(count)}.`);
 }
 
-/** `versions` from the oldest to the current one. Whether one may go at all, its retention says. */
+/** `versions` are ordered from the oldest to the current one. Retention is not considered here. */
 export function dueOf(
   rules: readonly LifecycleRule[],
   key: string,
@@ -109,7 +112,7 @@ export function dueOf(
   return { isExpired, removals: [...removals].sort((one, other) => one - other) };
 }
 
-/** Whether the uploads of this key that began then are to be aborted. */
+/** True if uploads of this key that began at `startedAtMs` are due to be aborted. */
 export function isUploadDue(rules: readonly LifecycleRule[], key: string, startedAtMs: number, nowMs: number): boolean {
   return rules.some(
     ({ prefix = "", abortUploadsDays }) =>
@@ -117,7 +120,10 @@ export function isUploadDue(rules: readonly LifecycleRule[], key: string, starte
   );
 }
 
-/** A marker behind which nothing is left hides nothing. One that does is current, and never expires. */
+/**
+ * A delete marker expires only if it is alone and hides nothing. A marker that hides versions never
+ * expires.
+ */
 function isCurrentDue(rule: LifecycleRule, versions: readonly AgingVersion[], nowMs: number): boolean {
   const current = versions.at(-1);
   if (current === undefined || (current.isMarker && !isLoneMarker(versions))) return false;
@@ -125,14 +131,17 @@ function isCurrentDue(rule: LifecycleRule, versions: readonly AgingVersion[], no
   return atMs !== undefined && atMs <= nowMs && matches(current, rule);
 }
 
-/** When a rule is done with what was written at `atMs`: as S3 tells it, at the beginning of a day. */
+/**
+ * Returns when a rule expires a version that was written at `atMs`, in milliseconds since 1970: at
+ * midnight UTC, as in S3. Returns undefined if the rule expires nothing.
+ */
 export function expiryMs({ expireDays, expireAtMs }: LifecycleRule, atMs: number): number | undefined {
   const byDays = expireDays === undefined ? Infinity : Math.ceil((atMs + expireDays * dayMs) / dayMs) * dayMs;
   const first = Math.min(byDays, expireAtMs ?? Infinity);
   return first === Infinity ? undefined : first;
 }
 
-/** The age of a version that is not current counts from the one that came after it. */
+/** The age of a noncurrent version counts from the version that followed it. */
 function dueNoncurrent(rule: LifecycleRule, versions: readonly AgingVersion[], nowMs: number): number[] {
   if (rule.noncurrent === undefined) return [];
   const { days = 0, keep = 0 } = rule.noncurrent;

@@ -1,17 +1,17 @@
-// Version ids: the slot of a version and the random id of its entry, so that the order of texts is
-// the order of commits.
+// Version ids combine the slot of a version with the random id of its entry, so that their text
+// order is the commit order.
 import { slotNumberMax } from "../../format/name.ts";
 
 const digits = "0123456789abcdefghjkmnpqrstvwxyz";
 const slotDigits = 7;
 const pattern = new RegExp(`^([${digits}]{${slotDigits}})([${digits}]{26})$`);
 
-/** The id of the one version of a key that was put while no versions were kept. */
+/** The id of the null version: the one version that was put while versioning was not enabled. */
 export const nullVersionId = "null";
 
 export interface VersionName {
   readonly slot: number;
-  /** Of the entry. */
+  /** The id of the entry. */
   readonly id: string;
 }
 
@@ -21,7 +21,7 @@ export function formatVersionId({ slot, id }: VersionName): string {
   return text + id;
 }
 
-/** Undefined for a text that no version has. */
+/** Returns undefined for a text that is not a version id. */
 export function findVersionName(versionId: string): VersionName | undefined {
   const match = pattern.exec(versionId);
   if (match?.[1] === undefined || match[2] === undefined) return undefined;

@@ -1,43 +1,44 @@
-// Completing an upload: its parts become the body of a version where they are, and of many
-// completers one decides.
+// Completes an upload: its parts become the body of a version without being moved. Of several
+// completers that compete, one decides.
 import { createHash } from "node:crypto";
 import { outcomeUnknown } from "../../durable/publish/publish.ts";
 import { holdfastError } from "../../errors.ts";
-import { findSlot } from "../key/entry-file.ts";
+import { findSlotOrDamage } from "../key/entry-file.ts";
 import type { OpenKey } from "../key/key-chains.ts";
 import type { KeyHead } from "../key/key-head.ts";
-import { attributesOf, type KeyVersion } from "../key/key-history.ts";
+import { attributesOf, type KeyVersion } from "../key/key-versions.ts";
 import { readVersions } from "../listing/list-page.ts";
-import type { BodyPart, Checksum, PartRun } from "../model/entry.ts";
-import type { ObjectVersion, Preconditions } from "../model/object-store.ts";
+import type { BodyFile, Checksum, ChecksumAlgorithm, UploadPartRun } from "../model/entry.ts";
+import type { ObjectVersion, Preconditions } from "../model/object.ts";
 import { nullVersionId } from "../model/version-id.ts";
 import { deleteObject } from "../version/delete-version.ts";
-import { bodyFilesOf } from "../version/body-parts.ts";
+import { bodyFilesOf } from "../version/body-files.ts";
 import { findVersion } from "../version/find-version.ts";
-import { mustMeet } from "../version/preconditions.ts";
+import { hasPreconditions, mustMeet } from "../version/preconditions.ts";
+import type { StagedBody } from "../version/stage-body.ts";
 import { putStaged, type Announce } from "../version/put-version.ts";
 import { isSameChecksum, joinChecksums } from "./joined-checksum.ts";
 import { noSuchUpload, type UploadFiles } from "./upload-files.ts";
-import type { Completion, PartRecord, UploadEnd, UploadRecord } from "./upload-records.ts";
+import type { Completion, UploadPartRecord, UploadEnd, UploadRecord } from "./upload-records.ts";
 
 const partsMax = 10_000;
 
-export interface NamedPart {
+export interface NamedUploadPart {
   partNumber: number;
   etag: string;
   checksum?: Checksum | undefined;
 }
 
-/** What a completer says: its parts, and perhaps the checksum of the whole. */
-export interface NamedParts {
-  readonly parts: readonly NamedPart[];
+/** The arguments of a completion: the parts, and optionally the checksum of the whole object. */
+export interface NamedUploadParts {
+  readonly parts: readonly NamedUploadPart[];
   readonly checksum?: Checksum | undefined;
 }
 
-/** NO_SUCH_UPLOAD, INVALID_PART, BAD_DIGEST, PRECONDITION_FAILED. */
+/** Throws NO_SUCH_UPLOAD, INVALID_PART, BAD_DIGEST or PRECONDITION_FAILED. */
 export async function completeUpload(
   files: UploadFiles,
-  named: NamedParts,
+  named: NamedUploadParts,
   preconditions: Preconditions,
   announce: Announce,
 ): Promise<ObjectVersion> {
@@ -48,62 +49,73 @@ export async function completeUpload(
   const end = (await files.findEnd()) ?? (await decideEnd(files, upload, named, preconditions));
   if (end.kind === "abort") throw noSuchUpload(files.id);
   mustBeOf(key, end, named);
-  let isPlaced = false;
-  const findPlaced = async (head: KeyHead | undefined, open: OpenKey): Promise<KeyVersion | undefined> => {
+  let isFound = false;
+  const findExisting = async (head: KeyHead | undefined, open: OpenKey): Promise<KeyVersion | undefined> => {
     const found = head && (await findCompleted(head, open, end, files));
-    isPlaced = found !== undefined;
-    // Its files go with its version: it was completed, and the version is deleted.
-    if (!isPlaced && !(await files.isThere())) throw noSuchUpload(files.id);
+    isFound = found !== undefined;
+    // The files of an upload are removed with its version, so this upload was completed and its
+    // version deleted.
+    if (!isFound && !(await files.isThere())) throw noSuchUpload(files.id);
     return found;
   };
-  const { id, size, etag, checksum, parts } = end;
-  const body = {
-    size,
-    etag,
-    ...bodyFilesOf(parts, files.endFile),
-    ...runsOf(parts),
-    ...(checksum === undefined ? {} : { checksum }),
-  };
-  const version = await putStaged(bucket, { key, facts, preconditions, findPlaced }, body, announce, id);
-  if (await isCompleted(files, version, isPlaced ? undefined : id, announce)) return version;
+  const { id, parts } = end;
+  const body = { ...joinedFactsOf(end), ...bodyFilesOf(parts, files.endFile) };
+  const version = await putStaged(bucket, { key, facts, preconditions, findExisting }, body, announce, id);
+  if (await isCompleted(files, version, isFound ? undefined : id, announce)) return version;
   throw noSuchUpload(files.id);
 }
 
-/** What holds from now on: this completion, or what another process has decided. */
+/**
+ * Proposes this completion as the end of the upload. Returns the end that was decided, which may be
+ * that of another process.
+ */
 async function decideEnd(
   files: UploadFiles,
   upload: UploadRecord,
-  named: NamedParts,
+  named: NamedUploadParts,
   preconditions: Preconditions,
 ): Promise<UploadEnd> {
   const { bucket } = files;
   try {
-    const proposal = await completionOf(files, upload, named);
-    const current = await bucket.useKey(upload.key, (open) => findVersion(open, upload.key, undefined));
-    // Before the end is decided: an upload that may not be completed now may be later.
-    mustMeet(upload.key, current?.version, preconditions);
-    const { incarnation = "", number = 0 } = current?.head ?? {};
+    const found = await files.findParts(named.parts.map(({ partNumber }) => partNumber));
+    const proposal = completionOf(bucket.storage.newId(), upload, named, found);
+    // Checked before the end is decided: if the condition fails now, the upload can still be
+    // completed later.
+    if (hasPreconditions(preconditions)) {
+      const current = await bucket.useKey(upload.key, (open) => findVersion(open, upload.key, undefined));
+      mustMeet(upload.key, current?.version, preconditions);
+    }
+    const head = await bucket.useKey(upload.key, ({ chain }) => chain.findHead());
+    const { incarnation = "", number = 0 } = head ?? {};
     return await files.decide({ ...proposal, behind: { incarnation, number } });
   } catch (error) {
-    // Decided meanwhile: what counts is what that one has named, not the parts as they are now.
+    // Another process decided the end meanwhile. Its list of parts counts, not that of this caller.
     const end = await files.findEnd();
     if (end !== undefined) return end;
     throw (await files.find()) === undefined ? noSuchUpload(files.id) : error;
   }
 }
 
-/** INVALID_PART, BAD_DIGEST when a completion has named other parts. */
-function mustBeOf(key: string, { list, checksum }: Completion, { parts, checksum: expected }: NamedParts): void {
+/** Throws INVALID_PART or BAD_DIGEST if the upload was completed with other parts. */
+export function mustBeOf(
+  key: string,
+  { list, checksum }: Pick<Completion, "list" | "checksum">,
+  { parts, checksum: expected }: NamedUploadParts,
+): void {
   if (list !== listOf(parts)) throw invalidPart(parts[0]?.partNumber ?? 0, "the upload was completed with other parts");
   mustHave(key, checksum, expected);
 }
 
 /**
- * Whether the version that was found or put counts. The files of an upload go with its version, and
- * after it. If they are gone, and another completer had put the version, it is deleted. If this one
- * has put it (`ownId`) and it is gone as well, it was there, and another version has taken its place.
- * If it is still there, it never had a body: the upload was completed and deleted before. It goes.
- * OUTCOME_UNKNOWN when that cannot be found out: the version may be there.
+ * True if the version that this completer found or put counts. The files of an upload are removed
+ * with its version, after it. If the files are gone, there are three cases:
+ * - Another completer put the version: it was deleted.
+ * - This completer put it (`ownId`) and it is gone too: it existed, and another version replaced
+ *   it.
+ * - This completer put it and it still exists: it never had a body, because the upload had been
+ *   completed and deleted before. It is removed.
+ *
+ * Throws OUTCOME_UNKNOWN if the check fails: the version may exist.
  */
 async function isCompleted(
   files: UploadFiles,
@@ -114,7 +126,7 @@ async function isCompleted(
   try {
     if (await files.isThere()) return true;
     if (ownId === undefined) return false;
-    const versions = await readVersions(files.bucket, key);
+    const { versions } = await readVersions(files.bucket, key);
     if (!versions.some(({ entry }) => entry.id === ownId)) return true;
     if (versionId !== nullVersionId) await deleteObject(files.bucket, key, { versionId }, announce);
     return false;
@@ -123,7 +135,7 @@ async function isCompleted(
   }
 }
 
-/** The version that another completer has put, or this one before its answer was lost. */
+/** Finds the version that another completer put, or that this one put before its reply was lost. */
 async function findCompleted(
   head: KeyHead,
   { chain }: OpenKey,
@@ -131,72 +143,95 @@ async function findCompleted(
   { bucket, id: uploadId }: UploadFiles,
 ): Promise<KeyVersion | undefined> {
   const first = behind.incarnation === head.incarnation ? behind.number + 1 : 1;
-  // From the newest on: it was put a moment ago, if at all.
+  // Searches from the newest entry back: the version, if it exists, was put a moment ago.
   for (let slot = head.number; slot >= first; slot--) {
-    const found = await findSlot(bucket.place.disk, chain.names.slotPath(head.incarnation, slot));
-    if (found?.entry.id !== id) continue;
-    // It was completed, and the version is deleted.
+    const found = await findSlotOrDamage(bucket.storage.disk, chain.names.slotPath(head.incarnation, slot));
+    // The damaged entry may be the version of this upload, and there must not be a second one with
+    // the same parts.
+    if (found?.entry.kind === "damaged" && (found.entry.legible.id ?? id) === id) throw found.entry.error;
+    if (found === undefined || found.entry.kind === "damaged" || found.entry.id !== id) continue;
+    // The upload was completed, and its version was deleted.
     if (found.entry.kind !== "put") throw noSuchUpload(uploadId);
     return { slot, entry: found.entry, bodyAt: found.bodyAt, ...attributesOf(found.entry) };
   }
   return undefined;
 }
 
-/** INVALID_PART, BAD_DIGEST. */
-async function completionOf(
-  files: UploadFiles,
+/** Returns the end with the id `id`. `found` are the parts with the named numbers. Throws INVALID_PART or BAD_DIGEST. */
+export function completionOf(
+  id: string,
   { key, checksum: kind }: UploadRecord,
-  { parts: named, checksum: expected }: NamedParts,
-): Promise<Omit<Completion, "behind">> {
-  if (named.length === 0) throw invalidPart(0, "no parts are named");
+  { parts: named, checksum: expected }: NamedUploadParts,
+  found: readonly (UploadPartRecord | undefined)[],
+): Omit<Completion, "behind"> {
+  if (named.length === 0) throw invalidPart(0, "no parts are listed");
   if (named.length > partsMax) throw invalidPart(partsMax + 1, `there are more than ${partsMax}`);
-  const parts: PartRecord[] = [];
-  const md5 = createHash("md5");
-  const found = await files.findParts(named.map(({ partNumber }) => partNumber));
+  const parts: UploadPartRecord[] = [];
   for (const [index, { partNumber, etag, checksum }] of named.entries()) {
     if (partNumber <= (parts.at(-1)?.partNumber ?? 0))
-      throw invalidPart(partNumber, "parts are named in ascending order");
+      throw invalidPart(partNumber, "parts must be listed in ascending order");
     const part = found[index];
     if (part === undefined) throw invalidPart(partNumber, "it was not uploaded");
     if (part.etag !== etag.replaceAll('"', "")) throw invalidPart(partNumber, `its ETag is ${part.etag}, not ${etag}`);
     if (checksum !== undefined && checksum.value !== part.checksum?.value)
       throw invalidPart(partNumber, `its ${checksum.algorithm} is not ${checksum.value}`);
-    md5.update(Buffer.from(part.etag, "hex"));
     parts.push(part);
   }
   const checksum = kind && joinChecksums(kind, parts);
   mustHave(key, checksum, expected);
   return {
     kind: "complete",
-    id: files.bucket.place.newId(),
+    id,
     list: listOf(named),
     size: parts.reduce((sum, { size }) => sum + size, 0),
-    etag: `${md5.digest("hex")}-${parts.length}`,
+    etag: joinEtags(parts),
     ...(checksum === undefined ? {} : { checksum }),
-    parts: parts.map(({ file, size, sha256, checksum: own }) => ({
-      file,
-      size,
-      sha256,
-      ...(own === undefined || own.algorithm !== kind?.algorithm ? {} : { sum: own.value }),
-    })),
+    parts: bodyPartsOf(parts, kind?.algorithm),
   };
 }
 
-function listOf(named: readonly NamedPart[]): string {
+/** Returns the ETag of an object with these parts. */
+export function joinEtags(parts: readonly UploadPartRecord[]): string {
+  const md5 = createHash("md5");
+  for (const { etag } of parts) md5.update(Buffer.from(etag, "hex"));
+  return `${md5.digest("hex")}-${parts.length}`;
+}
+
+/** Adds the checksum of each part whose algorithm is the upload's. */
+export function bodyPartsOf(parts: readonly UploadPartRecord[], algorithm: ChecksumAlgorithm | undefined): BodyFile[] {
+  return parts.map(({ file, size, sha256, checksum }) => ({
+    file,
+    size,
+    sha256,
+    ...(checksum === undefined || checksum.algorithm !== algorithm ? {} : { sum: checksum.value }),
+  }));
+}
+
+function listOf(named: readonly NamedUploadPart[]): string {
   return named.map(({ partNumber, etag }) => `${partNumber}:${etag.replaceAll('"', "")}`).join(",");
 }
 
-/** BAD_DIGEST when the whole object has another checksum than was declared. */
+/** Throws BAD_DIGEST if the checksum of the whole object is not the declared one. */
 function mustHave(key: string, found: Checksum | undefined, declared: Checksum | undefined): void {
   if (declared === undefined || (found !== undefined && isSameChecksum(declared, found))) return;
-  const message = `The object ${JSON.stringify(key)} was not completed: its ${declared.algorithm} is ${found?.value ?? "not known"}, and ${declared.value} was declared. Upload the parts again, or correct the checksum.`;
+  const message = `The object ${JSON.stringify(key)} was not completed: its ${declared.algorithm} is ${found?.value ?? "unknown"}, but ${declared.value} was declared. Upload the parts again, or correct the checksum.`;
   throw holdfastError("BAD_DIGEST", message, { key });
 }
 
-/** More than these do not fit into a record: then the parts of the object are not known one by one. */
+/**
+ * The maximum number of runs that fit into a record. With more, the sizes of the parts are not
+ * recorded.
+ */
 const runsMax = 512;
 
-function runsOf(parts: readonly BodyPart[]): { readonly partRuns?: readonly PartRun[] } {
+/** The facts of a completed object, without where its body is. */
+export function joinedFactsOf({ size, etag, checksum, parts }: Omit<Completion, "behind">): JoinedFacts {
+  return { size, etag, ...runsOf(parts), ...(checksum === undefined ? {} : { checksum }) };
+}
+
+export type JoinedFacts = Pick<StagedBody, "size" | "etag" | "checksum" | "partRuns">;
+
+function runsOf(parts: readonly BodyFile[]): { readonly partRuns?: readonly UploadPartRun[] } {
   const partRuns: { size: number; count: number }[] = [];
   for (const { size } of parts) {
     const last = partRuns.at(-1);
@@ -207,6 +242,6 @@ function runsOf(parts: readonly BodyPart[]): { readonly partRuns?: readonly Part
 }
 
 export function invalidPart(partNumber: number, why: string): Error {
-  const message = `The part ${partNumber} cannot be used: ${why}. Upload it again, or correct the list.`;
+  const message = `Part ${partNumber} cannot be used: ${why}. Upload it again, or correct the list.`;
   return holdfastError("INVALID_PART", message, { partNumber });
 }

@@ -1,19 +1,27 @@
-// The checksum of an object that was uploaded in parts, made from the checksums of the parts: none of
-// their bytes is read again.
+// Computes the checksum of a multipart object from the checksums of its parts, without reading any
+// bytes again.
+import { startChecksum } from "../../format/running-checksum.ts";
 import type { Checksum, ChecksumAlgorithm } from "../model/entry.ts";
-import { BodyDigests } from "../version/digests.ts";
-import type { JoinedKind, PartRecord } from "./upload-records.ts";
+import type { JoinedKind, UploadPartRecord } from "./upload-records.ts";
 
-/** TypeError for a hash over the whole object: the hashes of its parts do not give it. */
+/**
+ * Throws TypeError for a hash over the whole object: it cannot be computed from the hashes of the
+ * parts.
+ */
 export function checkJoinable(call: string, { algorithm, type }: Omit<Checksum, "value">): void {
   if (type !== undefined && type !== "full" && type !== "composite")
     throw new TypeError(`${call}: the type of a checksum is "full" or "composite".`);
   if (type === "full" && polynomials[algorithm] === undefined)
-    throw new TypeError(`${call}: ${algorithm} of the parts does not give that of the object. Take "composite".`);
+    throw new TypeError(
+      `${call}: ${algorithm} of the object cannot be computed from that of its parts. Use "composite".`,
+    );
 }
 
-/** Undefined when a part has no checksum of this kind. */
-export function joinChecksums({ algorithm, type }: JoinedKind, parts: readonly PartRecord[]): Checksum | undefined {
+/** Returns undefined if a part has no checksum of this algorithm. */
+export function joinChecksums(
+  { algorithm, type }: JoinedKind,
+  parts: readonly UploadPartRecord[],
+): Checksum | undefined {
   const values: Buffer[] = [];
   for (const { checksum } of parts) {
     if (checksum?.algorithm !== algorithm) return undefined;
@@ -23,7 +31,7 @@ export function joinChecksums({ algorithm, type }: JoinedKind, parts: readonly P
   return { algorithm, type, value: joinCrcs(algorithm, values, parts) };
 }
 
-/** A composite one may be named without the number of its parts. */
+/** The caller may pass a composite checksum without the number of parts at its end. */
 export function isSameChecksum(one: Checksum, other: Checksum): boolean {
   return (
     one.algorithm === other.algorithm &&
@@ -32,20 +40,23 @@ export function isSameChecksum(one: Checksum, other: Checksum): boolean {
 }
 
 function digestOf(algorithm: ChecksumAlgorithm, values: readonly Uint8Array[]): string {
-  const digests = new BodyDigests(algorithm);
-  digests.update(Buffer.concat(values));
-  return digests.end().checksum ?? "";
+  const running = startChecksum(algorithm);
+  running.update(Buffer.concat(values));
+  return running.value();
 }
 
-/** Reflected. */
+/** The polynomials, in reflected bit order. */
 const polynomials: Readonly<Partial<Record<ChecksumAlgorithm, { readonly bits: number; readonly value: bigint }>>> = {
   CRC32: { bits: 32, value: 0xedb88320n },
   CRC32C: { bits: 32, value: 0x82f63b78n },
   CRC64NVME: { bits: 64, value: 0x9a6c9329ac4bc9b5n },
 };
 
-/** The CRC of all parts: that of the first, moved on over the bytes of the second, and so on. */
-function joinCrcs(algorithm: ChecksumAlgorithm, values: readonly Buffer[], parts: readonly PartRecord[]): string {
+/**
+ * Combines CRCs: for each part, shifts the CRC of the parts before it by the length of the part,
+ * then adds the CRC of the part.
+ */
+function joinCrcs(algorithm: ChecksumAlgorithm, values: readonly Buffer[], parts: readonly UploadPartRecord[]): string {
   const { bits, value: polynomial } = polynomials[algorithm] ?? { bits: 0, value: 0n };
   const shifts = new Shifts(bits, polynomial);
   let joined = 0n;
@@ -54,10 +65,13 @@ function joinCrcs(algorithm: ChecksumAlgorithm, values: readonly Buffer[], parts
   return Buffer.from(joined.toString(16).padStart(bits / 4, "0"), "hex").toString("base64");
 }
 
-/** A matrix over GF(2), by columns. */
+/** A matrix over GF(2), as columns. */
 type Matrix = readonly bigint[];
 
-/** What zero bytes make of a CRC: one matrix for each power of two of their number. */
+/**
+ * Computes the effect of appending zero bytes to a CRC: one matrix per power of two of their
+ * number.
+ */
 class Shifts {
   readonly #powers: Matrix[];
 

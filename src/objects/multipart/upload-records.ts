@@ -1,4 +1,4 @@
-// What is written down about an upload: how it began, its parts, and how it ended.
+// The records of an upload: its beginning, its parts, and its end.
 import { countOf, listOf, objectOf, textOf, wordOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
 import {
@@ -7,49 +7,66 @@ import {
   partOf,
   retentionOf,
   textsOf,
-  type BodyPart,
+  type BodyFile,
   type Checksum,
   type ChecksumAlgorithm,
 } from "../model/entry.ts";
-import type { VersionFacts } from "../version/put-version.ts";
+import type { UploadOptions } from "../model/object.ts";
+import { factsOf as putFactsOf, type VersionFacts } from "../version/put-version.ts";
 
-/** How the checksum of an object is made from those of its parts. */
+/** How the checksum of an object is computed from those of its parts. */
 export interface JoinedKind {
   readonly algorithm: ChecksumAlgorithm;
   readonly type: "full" | "composite";
 }
 
-/** upload.json: while it is there, the upload is. */
+/** upload.json. The upload exists as long as this record does. */
 export interface UploadRecord {
   readonly id: string;
   readonly key: string;
   readonly startedAtMs: number;
   readonly facts: VersionFacts;
   readonly checksum?: JoinedKind;
+  readonly initiator?: string;
+}
+
+export function uploadRecordOf(id: string, key: string, startedAtMs: number, options: UploadOptions): UploadRecord {
+  const { checksum, initiator, ...put } = options;
+  return {
+    id,
+    key,
+    startedAtMs,
+    facts: putFactsOf(put),
+    ...(checksum === undefined
+      ? {}
+      : { checksum: { algorithm: checksum.algorithm, type: checksum.type ?? "composite" } }),
+    ...(initiator === undefined ? {} : { initiator }),
+  };
 }
 
 export const uploadKind: RecordKind<UploadRecord> = {
   kind: "upload",
   decode: (value) => {
-    const { id, key, startedAtMs, facts, checksum } = objectOf(value);
+    const { id, key, startedAtMs, facts, checksum, initiator } = objectOf(value);
     return {
       id: textOf(id),
       key: textOf(key),
       startedAtMs: countOf(startedAtMs),
       facts: factsOf(facts),
       ...(checksum === undefined ? {} : { checksum: joinedKindOf(checksum) }),
+      ...(initiator === undefined ? {} : { initiator: textOf(initiator) }),
     };
   },
 };
 
-export interface PartRecord extends BodyPart {
+export interface UploadPartRecord extends BodyFile {
   readonly partNumber: number;
   readonly etag: string;
   readonly atMs: number;
   readonly checksum?: Checksum;
 }
 
-export const partKind: RecordKind<PartRecord> = {
+export const partKind: RecordKind<UploadPartRecord> = {
   kind: "part",
   decode: (value) => {
     const { partNumber, etag, atMs, checksum, ...body } = objectOf(value);
@@ -63,28 +80,31 @@ export const partKind: RecordKind<PartRecord> = {
   },
 };
 
-/** end: decided once. What an upload became, or that it became nothing. */
+/** The file `end`: the completion or the abort of the upload, decided once. */
 export type UploadEnd = Abort | Completion;
 
 export interface Abort {
   readonly kind: "abort";
   readonly id: string;
-  /** The process that decided it, and removes the files. A collection does so when that one is dead. */
+  /**
+   * The process that decided the abort and removes the files. A collection removes them if that
+   * process is dead.
+   */
   readonly holder?: string;
 }
 
 export interface Completion {
   readonly kind: "complete";
-  /** Of the entry of the version: by it every completer finds the version that another one has put. */
+  /** Id of the version's entry. By this id, every completer finds the version that another one put. */
   readonly id: string;
-  /** The newest entry of the key when this was decided: the version comes behind it. */
+  /** The newest entry of the key when the completion was decided. The version comes after it. */
   readonly behind: { readonly incarnation: string; readonly number: number };
-  /** The parts as the caller named them. */
+  /** The parts as the caller listed them. */
   readonly list: string;
   readonly size: number;
   readonly etag: string;
   readonly checksum?: Checksum;
-  readonly parts: readonly BodyPart[];
+  readonly parts: readonly BodyFile[];
 }
 
 export const endKind: RecordKind<UploadEnd> = {

@@ -1,11 +1,10 @@
-// Changing what is said about a version without a new one: tags, retention, legal hold, access list.
+// Changes the tags, retention, legal hold or ACL of a version without adding a new one.
 import { holdfastError } from "../../errors.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
-import type { KeyHead } from "../key/key-head.ts";
-import type { KeyVersion } from "../key/key-history.ts";
+import { retry } from "../key/key-chain.ts";
+import { currentIn, currentSlotWithout, noContent, type KeyContent, type KeyVersion } from "../key/key-versions.ts";
 import type { ChangeEntry, StoredRetention } from "../model/entry.ts";
-import { appendEntry } from "./append-entry.ts";
-import { noSuchKey, noSuchVersion, versionIdOf } from "./find-version.ts";
+import { findDamagedBy, noSuchKey, noSuchVersion, versionIdOf, wholeOf } from "./find-version.ts";
 
 export type VersionChange = Pick<ChangeEntry, "tags" | "retention" | "legalHold" | "acl">;
 
@@ -13,57 +12,65 @@ export interface ChangeRequest {
   readonly key: string;
   readonly versionId: string | undefined;
   readonly change: VersionChange;
-  /** Throws when this version must not be changed so. */
-  readonly check?: ((version: KeyVersion) => void) | undefined;
+  /** True if only a bucket with object lock may have this change. */
+  readonly needsObjectLock?: boolean | undefined;
+  /** Throws if this version must not be changed like this. */
+  readonly check?: ((version: KeyVersion, nowMs: number) => void) | undefined;
 }
 
-/** NO_SUCH_KEY, NO_SUCH_VERSION. */
+/** Throws NO_SUCH_KEY or NO_SUCH_VERSION. */
 export async function changeVersion(bucket: OpenBucket, request: ChangeRequest): Promise<void> {
   const { key, versionId, change, check } = request;
-  const { place } = bucket;
-  const id = place.newId();
-  let slot = 0;
-  let current = 0;
-  const judge = async (head: KeyHead | undefined, read: Reader): Promise<"go on" | "again"> => {
-    const versions = head === undefined ? [] : await read(head);
-    if (versions === undefined) return "again";
-    const found = versionId === undefined ? versions.at(-1) : versions.find((each) => versionIdOf(each) === versionId);
-    if (found === undefined) throw versionId === undefined ? noSuchKey(key) : noSuchVersion(key, versionId);
-    if (found.entry.kind === "marker") throw noSuchKey(key, versionIdOf(found));
-    check?.(found);
-    slot = found.slot;
-    current = versions.at(-1)?.slot ?? 0;
-    return "go on";
-  };
-  const make = (): ChangeEntry => ({
-    kind: "change",
-    id,
-    key,
-    config: bucket.state.number,
-    atMs: place.nowMs(),
-    slot,
-    current,
-    ...change,
-  });
+  if (request.needsObjectLock === true) bucket.mustLock();
+  const { storage } = bucket;
+  const id = storage.newId();
   await bucket.useKey(key, async (open) => {
-    const read: Reader = (head) => open.history.read(head);
-    await appendEntry(bucket, key, open, { judge: (head) => judge(head, read), make, isDependent: true });
+    await bucket.append(key, open, async (newest) => {
+      const content = newest === undefined ? noContent : await open.history.read(newest);
+      if (content === undefined) return retry;
+      const found = versionIn(content, versionId);
+      if (found === undefined) throw versionId === undefined ? noSuchKey(key) : noSuchVersion(key, versionId);
+      if (found.entry.kind === "marker") throw noSuchKey(key, versionIdOf(found));
+      check?.(found, storage.nowMs());
+      const { slot } = found;
+      const current = currentSlotWithout(content, []);
+      const entry = {
+        kind: "change",
+        id,
+        key,
+        config: bucket.state.number,
+        atMs: storage.nowMs(),
+        slot,
+        current,
+      } as const;
+      return { add: { entry: { ...entry, ...change } } };
+    });
   });
 }
 
-type Reader = (head: KeyHead) => Promise<readonly KeyVersion[] | undefined>;
+/** Throws if an unreadable entry may be the requested version. */
+function versionIn(content: KeyContent, versionId: string | undefined): KeyVersion | undefined {
+  const damaged = versionId === undefined ? undefined : findDamagedBy(content, versionId);
+  if (damaged !== undefined) throw damaged.entry.error;
+  if (versionId === undefined) return wholeOf(currentIn(content));
+  return content.versions.find((each) => versionIdOf(each) === versionId);
+}
 
-/** RETAINED when a retention would become weaker, or another mode, than it may. */
+/**
+ * Throws RETAINED if the change would weaken a retention or change its mode without permission, and
+ * CORRUPT if the retention is unknown.
+ */
 export function mustMayRetain(
-  { entry: { key }, retention: before }: KeyVersion,
+  { entry: { key }, retention: before, doubt }: KeyVersion,
   after: StoredRetention | undefined,
   nowMs: number,
   bypassGovernance: boolean,
 ): void {
+  if (doubt !== undefined) throw doubt.entry.error;
   if (before === undefined || before.untilMs <= nowMs) return;
   const isExtended = after !== undefined && after.untilMs >= before.untilMs && after.mode === before.mode;
   if (isExtended || (before.mode === "governance" && bypassGovernance)) return;
   const until = new Date(before.untilMs);
-  const message = `The retention of ${JSON.stringify(key)} until ${until.toISOString()} (${before.mode}) cannot be made weaker or given another mode. Extend it, or wait.`;
+  const message = `The retention of ${JSON.stringify(key)} until ${until.toISOString()} (${before.mode}) cannot be weakened or switched to another mode. Extend it, or wait.`;
   throw holdfastError("RETAINED", message, { key, until });
 }

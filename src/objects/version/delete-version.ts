@@ -1,21 +1,26 @@
-// Deleting: a delete marker where versions are kept, or the removal of a version for good.
+// Deletes an object: adds a delete marker if the bucket keeps versions, or removes a version
+// permanently.
 import { renameOnce } from "../../durable/publish/publish.ts";
 import { discard, stage } from "../../durable/publish/staging.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
+import { nothing, retry, type AddedHead } from "../key/key-chain.ts";
 import type { OpenKey } from "../key/key-chains.ts";
 import type { KeyHead } from "../key/key-head.ts";
-import type { KeyVersion } from "../key/key-history.ts";
-import { encodeEntry, type MarkerEntry, type RemoveEntry, type StubEntry } from "../model/entry.ts";
-import type { Deleted, DeleteOptions } from "../model/object-store.ts";
-import { appendEntry } from "./append-entry.ts";
-import { hasBodyFiles } from "./body-parts.ts";
-import { findCurrent, versionIdOf } from "./find-version.ts";
+import { currentIn, currentSlotWithout, noContent, type KeyContent, type KeyVersion } from "../key/key-versions.ts";
+import { mayChangeOthers, type DamagedSlot } from "../model/damaged-entry.ts";
+import { encodeEntry, type MarkerEntry, type StubEntry } from "../model/entry.ts";
+import type { Deleted, DeleteOptions } from "../model/object.ts";
+import { hasBodyFiles } from "./body-files.ts";
+import { findCurrent, findDamagedBy, versionIdOf, wholeOf } from "./find-version.ts";
 import { failed, mustMatch } from "./preconditions.ts";
 import type { Announce } from "./put-version.ts";
 import { discardBody } from "./stage-body.ts";
 
-/** RETAINED; PRECONDITION_FAILED with `ifMatch`. An object that is not there is deleted already. */
+/**
+ * Throws RETAINED, and PRECONDITION_FAILED if a condition fails. Deleting an object that does not
+ * exist succeeds.
+ */
 export async function deleteObject(
   bucket: OpenBucket,
   key: string,
@@ -38,35 +43,32 @@ async function addMarker(
   options: DeleteOptions,
   announce: Announce,
 ): Promise<Deleted> {
-  const { place } = bucket;
-  const id = place.newId();
-  const judge = async (head: KeyHead | undefined): Promise<"go on" | "again"> => {
-    const current = await findCurrent(open, head);
-    if (current !== "again") mustMeetConditions(key, current, options);
-    return current === "again" ? current : "go on";
-  };
-  const make = (): MarkerEntry => ({
-    kind: "marker",
-    id,
-    key,
-    config: bucket.state.number,
-    atMs: place.nowMs(),
-    isNull: bucket.settings.versioning !== "enabled",
-  });
+  const { storage } = bucket;
+  const id = storage.newId();
   const isJudged = hasCondition(options);
-  const added = await appendEntry(
-    bucket,
+  let entry: MarkerEntry | undefined;
+  const added = await bucket.append(
     key,
     open,
-    { judge: isJudged ? judge : undefined, make },
+    async (newest) => {
+      const current = isJudged ? await findCurrent(open, newest) : undefined;
+      if (current === "replaced") return retry;
+      mustMeetConditions(key, current, options);
+      const [config, isNull] = [bucket.state.number, bucket.settings.versioning !== "enabled"];
+      // Staged once, unless the settings change.
+      if (entry?.config !== config) entry = { kind: "marker", id, key, config, atMs: storage.nowMs(), isNull };
+      return { add: { entry } };
+    },
     { isJudged, announce: (incarnation) => announce(bucket, key, incarnation) },
   );
-  if (added === undefined) throw new Error("A delete marker is always added.");
-  const { entry, number: slot } = added.head;
-  return { key, versionId: versionIdOf({ slot, entry: entry as MarkerEntry }), deleteMarker: true };
+  if (added === undefined || entry === undefined) throw new Error("A delete marker is always added.");
+  return { key, versionId: versionIdOf({ slot: added.number, entry }), deleteMarker: true };
 }
 
-/** The version with this id; without one, the null version, which is all that a bucket without versions has. */
+/**
+ * Removes the version with this id. Without an id, removes the null version, which is the only
+ * version of a key in a bucket without versioning.
+ */
 async function removeVersion(
   bucket: OpenBucket,
   key: string,
@@ -74,46 +76,67 @@ async function removeVersion(
   options: DeleteOptions,
 ): Promise<Deleted | "versions are kept"> {
   const { versionId, bypassGovernance = false } = options;
-  const { place } = bucket;
-  const id = place.newId();
+  const { storage } = bucket;
+  const id = storage.newId();
   let removed: KeyVersion | undefined;
-  let current = 0;
+  let damaged: readonly DamagedSlot[] = [];
   const areKept = (): boolean => versionId === undefined && bucket.settings.versioning !== "off";
-  const judge = async (head: KeyHead | undefined): Promise<"go on" | "again" | undefined> => {
-    // The settings have changed since the deletion began, and the key has an entry of the new ones:
-    // from there on the null version is kept.
-    if (areKept()) return undefined;
-    const versions = head === undefined ? [] : await open.history.read(head);
-    if (versions === undefined) return "again";
-    mustMeetConditions(key, versions.at(-1), options);
-    removed = versions.find((each) => (versionId === undefined ? each.entry.isNull : versionIdOf(each) === versionId));
-    if (removed === undefined) return undefined;
-    mustNotBeRetained(removed, place.nowMs(), bypassGovernance);
-    current = versions.filter((each) => each !== removed).at(-1)?.slot ?? 0;
-    return "go on";
-  };
-  const make = (): RemoveEntry => ({
-    kind: "remove",
-    id,
-    key,
-    config: bucket.state.number,
-    atMs: place.nowMs(),
-    slots: removed === undefined ? [] : [removed.slot],
-    current,
+  const head = await bucket.append(key, open, async (newest) => {
+    // Versioning was enabled since the deletion began, and the key already has an entry under the
+    // new settings: from there on, the null version is kept.
+    if (areKept()) return nothing;
+    const content = newest === undefined ? noContent : await open.history.read(newest);
+    if (content === undefined) return retry;
+    if (hasCondition(options)) mustMeetConditions(key, wholeOf(currentIn(content)), options);
+    removed = content.versions.find((each) =>
+      versionId === undefined ? each.entry.isNull : versionIdOf(each) === versionId,
+    );
+    damaged = findDamaged(content, versionId);
+    const slots = [...(removed === undefined ? [] : [removed]), ...damaged].map(({ slot }) => slot);
+    if (slots.length === 0) return nothing;
+    if (removed !== undefined) mustNotBeRetained(removed, storage.nowMs(), bypassGovernance);
+    mustBeDeletable(bucket, removed, damaged);
+    const [config, current] = [bucket.state.number, currentSlotWithout(content, slots)];
+    return { add: { entry: { kind: "remove", id, key, config, atMs: storage.nowMs(), slots, current } } };
   });
-  const added = await appendEntry(bucket, key, open, { judge, make, isDependent: true });
-  if (added === undefined && areKept()) return "versions are kept";
+  if (head === undefined && areKept()) return "versions are kept";
   const named = versionId === undefined ? {} : { versionId };
-  if (added === undefined || removed === undefined) return { key, ...named, deleteMarker: false };
-  await eraseBody(bucket, open, added.head, removed);
-  return { key, ...named, deleteMarker: removed.entry.kind === "marker" };
+  if (head === undefined) return { key, ...named, deleteMarker: false };
+  for (const each of damaged) await coverDamaged(bucket, open, head, each);
+  if (removed !== undefined) await eraseBody(bucket, open, head, removed);
+  return { key, ...named, deleteMarker: removed?.entry.kind === "marker" };
 }
 
 /**
- * Takes the bytes of a version that was removed. The slot keeps its name, under a stub. The first
- * slot of a block stays as it is: a stub that comes late would bring a name back that must never be
- * made again. So does every slot on a share, whose client may take the name away before it gives it
- * to the stub (decision 112).
+ * Returns the damaged slots that may hold the requested version; all of them without an id, because
+ * the bucket keeps no versions.
+ */
+function findDamaged(content: KeyContent, versionId: string | undefined): readonly DamagedSlot[] {
+  if (versionId === undefined) return content.damaged;
+  const found = findDamagedBy(content, versionId);
+  return found === undefined ? [] : [found];
+}
+
+/**
+ * Throws if it is unknown whether a version is retained, because of an unreadable entry. A version
+ * that another user or another release can read is not deleted as damaged.
+ */
+function mustBeDeletable(
+  { settings }: OpenBucket,
+  removed: KeyVersion | undefined,
+  damaged: readonly DamagedSlot[],
+): void {
+  if (settings.objectLock && removed?.doubt !== undefined) throw removed.doubt.entry.error;
+  for (const { entry } of damaged)
+    if (settings.objectLock || !isHoldfastError(entry.error, "CORRUPT")) throw entry.error;
+}
+
+/**
+ * Erases the bytes of a removed version. A stub replaces the content of the slot, and the name
+ * stays. Two kinds of slots stay as they are:
+ * - The first slot of a block: a late stub would restore a name that must never be created again.
+ * - Every slot on a share: its client may remove the name before it renames the stub (decision
+ *   112).
  */
 export async function eraseBody(
   bucket: OpenBucket,
@@ -122,31 +145,58 @@ export async function eraseBody(
   { slot, entry }: KeyVersion,
 ): Promise<void> {
   if (entry.kind !== "put") return;
-  const { staging } = bucket.place;
   await discardBody(bucket, entry);
-  if (hasBodyFiles(entry) || chain.names.isFirst(slot) || staging.disk.volume.kind !== "local") return;
+  if (hasBodyFiles(entry)) return;
   const { id, key, config, atMs, isNull } = entry;
-  const stub: StubEntry = { kind: "stub", id, key, config, atMs, isNull };
-  // Its content is durable before it has the name of the slot, and the name is not: a power cut leaves
-  // the version that was removed, or the stub, and never a torn file.
+  await coverSlot(bucket, chain, head, slot, { kind: "stub", id, key, config, atMs, isNull });
+}
+
+/**
+ * Like `eraseBody`, for a damaged slot that was removed, so that no reader finds it any more. A
+ * slot that may have changed other versions stays: it marks them as doubtful.
+ */
+export async function coverDamaged(
+  bucket: OpenBucket,
+  { chain }: OpenKey,
+  head: AddedHead,
+  { slot, entry }: DamagedSlot,
+): Promise<void> {
+  if (mayChangeOthers(entry)) return;
+  const { id = bucket.storage.newId(), isNull = false } = entry.legible;
+  const { key, atMs } = head.entry;
+  await coverSlot(bucket, chain, head, slot, { kind: "stub", id, key, config: 0, atMs, isNull });
+}
+
+async function coverSlot(
+  bucket: OpenBucket,
+  chain: OpenKey["chain"],
+  head: KeyHead,
+  slot: number,
+  stub: StubEntry,
+): Promise<void> {
+  const { staging } = bucket.storage;
+  if (chain.names.isFirst(slot) || staging.disk.volume.kind !== "local") return;
+  // The content of the stub is synced, the rename is not: after a power cut, the slot has either
+  // the removed version or the stub, never a torn file.
   let temp: string | undefined;
   try {
-    temp = await stage(staging, encodeEntry(stub), { sync: bucket.place.isSynced });
+    temp = await stage(staging, encodeEntry(stub), { sync: bucket.storage.isSynced });
     await renameOnce(staging.disk, temp, chain.names.slotPath(head.incarnation, slot));
   } catch (error) {
     if (temp !== undefined) await discard(staging, temp);
-    // Open in another process on Windows, gone with its key, or no room for a stub. The version is
-    // removed in any case: only its bytes stay until the key goes.
+    // An error is ignored: another process on Windows has the slot open, the slot was removed with
+    // its key, or the disk is full. The version is removed in any case; only its bytes stay until
+    // the key is removed.
     if (!isHoldfastError(error)) throw error;
   }
 }
 
-function hasCondition({ ifMatch, ifSize, ifLastModified }: DeleteOptions): boolean {
+export function hasCondition({ ifMatch, ifSize, ifLastModified }: DeleteOptions): boolean {
   return [ifMatch, ifSize, ifLastModified].some((each) => each !== undefined);
 }
 
-/** PRECONDITION_FAILED. They are about the current version. */
-function mustMeetConditions(key: string, current: KeyVersion | undefined, options: DeleteOptions): void {
+/** Throws PRECONDITION_FAILED. The conditions concern the current version. */
+export function mustMeetConditions(key: string, current: KeyVersion | undefined, options: DeleteOptions): void {
   if (!hasCondition(options)) return;
   const { ifMatch = "*", ifSize, ifLastModified } = options;
   mustMatch(key, current, ifMatch);
@@ -157,17 +207,17 @@ function mustMeetConditions(key: string, current: KeyVersion | undefined, option
     throw failed(key, current, `it was not written at ${ifLastModified.toISOString()}`);
 }
 
-/** Times that clients know are of whole seconds. */
+/** Clients know times in whole seconds. */
 function secondOf(ms: number): number {
   return Math.floor(ms / 1000);
 }
 
-/** Whether it must stay, unless governance is bypassed. */
+/** True if the version must stay, unless governance is bypassed. */
 export function isRetained({ retention, legalHold }: KeyVersion, nowMs: number): boolean {
   return legalHold === true || (retention !== undefined && retention.untilMs > nowMs);
 }
 
-/** RETAINED. */
+/** Throws RETAINED. */
 export function mustNotBeRetained(version: KeyVersion, nowMs: number, bypassGovernance: boolean): void {
   const { entry, retention, legalHold } = version;
   const { key } = entry;

@@ -1,14 +1,24 @@
-// Finding a version of a key: the current one, or the one with an id; and what callers are told of
-// it.
-import { holdfastError } from "../../errors.ts";
-import type { OpenKey } from "../key/key-chains.ts";
+// Finds a version of a key, by its id or the current one, and describes it to callers.
+import { holdfastError, isHoldfastError } from "../../errors.ts";
+import { mustBeOf, type OpenKey } from "../key/key-chains.ts";
 import type { KeyHead } from "../key/key-head.ts";
-import { attributesOf, type KeyVersion } from "../key/key-history.ts";
+import {
+  attributesOf,
+  currentIn,
+  findDamagedNull,
+  isDamaged,
+  type KeyContent,
+  type KeyVersion,
+} from "../key/key-versions.ts";
+import type { DamagedEntry, DamagedSlot, Legible } from "../model/damaged-entry.ts";
 import type { Checksum, PutEntry } from "../model/entry.ts";
-import type { ObjectVersion } from "../model/object-store.ts";
+import type { ObjectVersion } from "../model/object.ts";
 import { findVersionName, formatVersionId, nullVersionId } from "../model/version-id.ts";
 
-/** A key that goes and comes at each of so many looks is another process's loop. */
+/**
+ * How often a search is repeated because the key was replaced. Beyond that, another process
+ * replaces it in a loop.
+ */
 const attemptsMax = 100;
 
 export interface FoundVersion {
@@ -17,29 +27,52 @@ export interface FoundVersion {
   readonly isLatest: boolean;
 }
 
+/** The id of the version in a damaged slot, if it is legible. */
+export function findIdOf(slot: number, { id, isNull }: Legible): string | undefined {
+  if (isNull === true) return nullVersionId;
+  return id === undefined || isNull === undefined ? undefined : formatVersionId({ slot, id });
+}
+
 export function versionIdOf({ slot, entry }: Pick<KeyVersion, "slot" | "entry">): string {
   return entry.isNull ? nullVersionId : formatVersionId({ slot, id: entry.id });
 }
 
-/** The current version at `head`; a delete marker is one. "again": the key is another one by now. */
+/**
+ * Returns the current version at `head`, which may be a delete marker. "replaced": the key was
+ * replaced. Throws if an unreadable entry may be the current version: an older one is never
+ * returned in its place.
+ */
 export async function findCurrent(
   { history }: OpenKey,
   head: KeyHead | undefined,
-): Promise<KeyVersion | undefined | "again"> {
+): Promise<KeyVersion | undefined | "replaced"> {
   if (head === undefined) return undefined;
   const { entry, bodyAt, number: slot } = head;
-  // The usual case: the newest entry is the current version, and nothing else has to be read.
+  // The usual case: the newest entry is the current version, and nothing else is read.
   if (entry.kind === "put" || entry.kind === "marker") return { slot, entry, bodyAt, ...attributesOf(entry) };
-  // The next: it says itself which one is.
+  // The next most common case: the newest entry names the slot of the current version.
   if (entry.kind === "remove" || entry.kind === "change")
-    return entry.current === 0 ? undefined : ((await history.readOne(head, entry.current)) ?? "again");
-  const versions = await history.read(head);
-  return versions === undefined ? "again" : versions.at(-1);
+    return entry.current === 0 ? undefined : ((await history.readOne(head, entry.current)) ?? "replaced");
+  const content = await history.read(head);
+  if (content === undefined) return "replaced";
+  return wholeOf(currentIn(content));
+}
+
+/** Throws for a damaged slot: it is unknown which version is current. */
+export function wholeOf(current: KeyVersion | DamagedSlot | undefined): KeyVersion | undefined {
+  if (isDamaged(current)) throw currentUnknown(current.entry);
+  return current;
+}
+
+function currentUnknown({ error }: DamagedEntry): Error {
+  if (!isHoldfastError(error, "CORRUPT")) return error;
+  const message = `${error.message} Until then it is unknown which version is current: get the others by their ids, or put a new one.`;
+  return holdfastError("CORRUPT", message, { path: error.path }, error);
 }
 
 /**
- * The version that a caller means: with an id that one, or else the current one, also if it is a
- * delete marker. Undefined when there is none.
+ * Returns the version with this id, or the current one, even if it is a delete marker. Undefined if
+ * there is none.
  */
 export async function findVersion(
   key: OpenKey,
@@ -51,40 +84,46 @@ export async function findVersion(
     if (head === undefined) return undefined;
     mustBeOf(name, head, key);
     const found = versionId === undefined ? await findCurrent(key, head) : await findById(key, head, versionId);
-    if (found === "again") continue;
+    if (found === "replaced") continue;
     const isLatest = versionId === undefined || (found !== undefined && (await isCurrent(key, head, found)));
     return found && { head, version: found, isLatest };
   }
   const path = key.chain.names.directory;
-  const message = `${path} was removed and made again at each of ${attemptsMax} looks. Try again later.`;
+  const message = `${path} was removed and created again during each of ${attemptsMax} attempts. Try again later.`;
   throw holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
 }
 
-async function findById(key: OpenKey, head: KeyHead, versionId: string): Promise<KeyVersion | undefined | "again"> {
+async function findById(key: OpenKey, head: KeyHead, versionId: string): Promise<KeyVersion | undefined | "replaced"> {
   const name = findVersionName(versionId);
   if (name === undefined && versionId !== nullVersionId) return undefined;
   if (name !== undefined && name.slot > head.number) return undefined;
-  const versions = await key.history.read(head);
-  if (versions === undefined) return "again";
+  const content = await key.history.read(head);
+  if (content === undefined) return "replaced";
+  const { versions } = content;
+  const damaged = findDamagedBy(content, versionId);
+  if (damaged !== undefined) throw damaged.entry.error;
   if (name === undefined) return versions.findLast(({ entry }) => entry.isNull);
-  const found = key.history.find(name.slot);
-  return found !== undefined && versionIdOf(found) === versionId ? found : undefined;
+  return versions.find((each) => versionIdOf(each) === versionId);
 }
 
-async function isCurrent(key: OpenKey, head: KeyHead, { slot }: KeyVersion): Promise<boolean> {
-  const current = await findCurrent(key, head);
-  return current !== "again" && current?.slot === slot;
+/** Returns the damaged slot that may hold the version with this id. */
+export function findDamagedBy(content: KeyContent, versionId: string): DamagedSlot | undefined {
+  const name = findVersionName(versionId);
+  if (name !== undefined) return content.damaged.find(({ slot }) => slot === name.slot);
+  return versionId === nullVersionId ? findDamagedNull(content) : undefined;
 }
 
-/** CORRUPT when the directory has the entries of another key: it was copied or renamed. */
-export function mustBeOf(name: string, { entry }: KeyHead, { chain }: OpenKey): void {
-  if (entry.key === name) return;
-  const path = chain.names.directory;
-  const message = `${path} has entries of the key ${JSON.stringify(entry.key)}, not of ${JSON.stringify(name)}: it was copied or renamed. Move it away.`;
-  throw holdfastError("CORRUPT", message, { path });
+/**
+ * True if this is the current version. False if the newest entry cannot be read: then it is unknown
+ * which one is.
+ */
+export async function isCurrent(key: OpenKey, head: KeyHead | undefined, { slot }: KeyVersion): Promise<boolean> {
+  if (head === undefined || head.number === slot) return true;
+  const content = await key.history.read(head);
+  return content !== undefined && currentIn(content)?.slot === slot;
 }
 
-/** What a caller is told of a version. */
+/** Describes a version to callers. */
 export function describe(version: KeyVersion, isLatest: boolean): ObjectVersion {
   const { entry, retention, legalHold, acl } = version;
   const tagCount = Object.keys(version.tags).length;

@@ -1,12 +1,15 @@
-// Preconditions of writes, judged on the very state that the write is linked behind.
+// Preconditions of writes. They are checked on exactly the state after which the write is linked.
 import { holdfastError } from "../../errors.ts";
-import type { KeyVersion } from "../key/key-history.ts";
-import type { Preconditions } from "../model/object-store.ts";
+import type { KeyVersion } from "../key/key-versions.ts";
+import type { Preconditions } from "../model/object.ts";
 import { versionIdOf } from "./find-version.ts";
 
-/** What a write wants of the current version. */
+/** The conditions of a write on the current version. */
 export interface Wanted extends Preconditions {
-  /** The entry itself: all null versions of a key have the same version id. */
+  /**
+   * The id that the entry of the current version must have. All null versions of a key share one
+   * version id, so that is not enough.
+   */
   readonly ifEntry?: string | undefined;
 }
 
@@ -14,10 +17,11 @@ export function hasPreconditions({ ifMatch, ifNoneMatch, ifVersion, ifEntry }: W
   return [ifMatch, ifNoneMatch, ifVersion, ifEntry].some((each) => each !== undefined);
 }
 
-/** PRECONDITION_FAILED. */
+/** Throws PRECONDITION_FAILED. */
 export function mustMeet(key: string, current: KeyVersion | undefined, wanted: Wanted): void {
   const { ifMatch, ifNoneMatch, ifVersion, ifEntry } = wanted;
-  if (ifNoneMatch !== undefined && current?.entry.kind === "put") throw failed(key, current, "it is there already");
+  if (ifNoneMatch !== undefined && current !== undefined && matches(current, ifNoneMatch))
+    throw failed(key, current, ifNoneMatch === "*" ? "it already exists" : `its ETag is among ${ifNoneMatch}`);
   if (ifMatch !== undefined) mustMatch(key, current, ifMatch);
   if (ifVersion !== undefined && (current === undefined || versionIdOf(current) !== ifVersion))
     throw failed(key, current, `its current version is not ${ifVersion}`);
@@ -26,21 +30,23 @@ export function mustMeet(key: string, current: KeyVersion | undefined, wanted: W
 }
 
 /**
- * PRECONDITION_FAILED, also where no object is: the loser cannot know whether the winner has replaced
- * the object or deleted it. `current` is then absent, and a front can tell the two apart.
+ * Throws PRECONDITION_FAILED, even if there is no object: the loser cannot know whether the winner
+ * replaced or deleted it. `current` is then absent, so that a front end can tell the cases apart.
  */
 export function mustMatch(key: string, current: KeyVersion | undefined, ifMatch: string): void {
-  if (current?.entry.kind !== "put") throw failed(key, undefined, "it is not there, or was deleted");
+  if (current?.entry.kind !== "put") throw failed(key, undefined, "it does not exist, or was deleted");
   if (!matches(current, ifMatch)) throw failed(key, current, `its ETag is not ${ifMatch}`);
 }
 
-/** With or without quotes, as HTTP has them; a star matches every object. */
-export function matches({ entry }: KeyVersion, etag: string): boolean {
-  return entry.kind === "put" && (etag === "*" || etag.replaceAll('"', "") === entry.etag);
+/** Accepts one ETag or a list, with or without quotes, as in HTTP. "*" matches every object. */
+export function matches({ entry }: KeyVersion, etags: string): boolean {
+  if (entry.kind !== "put") return false;
+  const listed = etags.split(",").map((each) => each.trim().replace(/^W\//, "").replaceAll('"', ""));
+  return listed.includes("*") || listed.includes(entry.etag);
 }
 
 export function failed(key: string, current: KeyVersion | undefined, why: string): Error {
-  const message = `The condition on ${JSON.stringify(key)} does not hold: ${why}. Nothing was changed: read it again, and decide anew.`;
+  const message = `The condition on ${JSON.stringify(key)} does not hold: ${why}. Nothing was changed. Read it again and decide again.`;
   return holdfastError("PRECONDITION_FAILED", message, {
     key,
     ...(current === undefined ? {} : { current: versionIdOf(current) }),

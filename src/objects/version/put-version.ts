@@ -1,116 +1,146 @@
-// Putting a version: the body is staged once, and its record is linked behind the newest entry of
-// its key.
+// A put, from the call to its answer:
+//
+//   body      read and hash it; above `inlineMax` it goes to a file in bodies/,
+//             synced                                                           stage-body.ts
+//   settings  read them: they apply as of now, when the body is complete       bucket/open-bucket.ts
+//   newest    find the newest entry of the key                                 key/key-head.ts
+//   judge     check the conditions against that entry                          preconditions.ts
+//   stage     the new entry, with a small body inside, synced
+//   announce  a new key only: listings find it                                 listing/announcements.ts
+//   link      the entry under the next number: the version exists              key/key-slots.ts
+//   sync      the directory of the link; check that the key still exists
+//   answer    the version id
+//
+// `KeyChain.append` repeats the steps from newest to sync: a put that loses the number judges again
+// and links again, but uploads and stages once.
 import type { Body } from "../../common.ts";
 import { isHoldfastError } from "../../errors.ts";
-import type { OpenBucket } from "../bucket/open-bucket.ts";
-import type { KeyHead } from "../key/key-head.ts";
+import { mustLock, type OpenBucket } from "../bucket/open-bucket.ts";
+import { nothing, retry } from "../key/key-chain.ts";
 import type { OpenKey } from "../key/key-chains.ts";
-import { attributesOf, type KeyVersion } from "../key/key-history.ts";
+import type { KeyHead } from "../key/key-head.ts";
+import { attributesOf, type KeyVersion } from "../key/key-versions.ts";
 import type { PutEntry, StoredRetention } from "../model/entry.ts";
-import type { ContentHeaders, ObjectVersion, PutOptions } from "../model/object-store.ts";
-import { appendEntry } from "./append-entry.ts";
-import { describe, findCurrent } from "./find-version.ts";
+import type { BucketConfig, ContentHeaders, ObjectVersion, PutOptions } from "../model/object.ts";
+import { describe, findCurrent, isCurrent } from "./find-version.ts";
 import { hasPreconditions, mustMeet, type Wanted } from "./preconditions.ts";
-import { discardBody, stageBody, type StagedBody } from "./stage-body.ts";
+import { discardBody, stageBody, type Declared, type StagedBody } from "./stage-body.ts";
 
 const dayMs = 86_400_000;
 
-/** What a version says beside its body. */
+/** The attributes of a version besides its body. */
 export type VersionFacts = Pick<PutEntry, "headers" | "metadata" | "tags" | "retention" | "legalHold" | "acl">;
 
 export interface PutRequest {
   readonly key: string;
   readonly facts: VersionFacts;
   readonly preconditions: Wanted;
-  /** Finds this very version if it was put before: then nothing is added. Throws when it must not be put any more. */
-  readonly findPlaced?: ((head: KeyHead | undefined, open: OpenKey) => Promise<KeyVersion | undefined>) | undefined;
+  /**
+   * Finds the version if an earlier try has put it; then nothing is added. Throws if it must not be
+   * put any more.
+   */
+  readonly findExisting?: ((head: KeyHead | undefined, open: OpenKey) => Promise<KeyVersion | undefined>) | undefined;
 }
 
-/** Called before a life of a key begins, so that a listing knows of it. */
+/** Announces a new life of a key before it begins, so that listings find the key. */
 export type Announce = (bucket: OpenBucket, key: string, incarnation: string) => Promise<void>;
 
 /**
- * `open` gives the bucket as it is at that moment. It is asked when the body is complete: what holds
- * then decides whether the put adds a version, however long its body took.
+ * `open` returns the bucket's current state. Throws PRECONDITION_FAILED, BAD_DIGEST, NO_SUCH_BUCKET
+ * or OUTCOME_UNKNOWN.
  */
 export async function putBody(
   open: () => Promise<OpenBucket>,
   request: PutRequest,
   body: Body,
-  options: Pick<PutOptions, "size" | "md5" | "checksum" | "signal"> & { readonly inlineMax: number },
+  options: Declared & { readonly inlineMax: number },
   announce: Announce,
 ): Promise<ObjectVersion> {
-  let holding: OpenBucket | undefined;
-  const holdBody = async (): Promise<OpenBucket> => (holding = await open());
-  const staged = await stageBody(holdBody, request.key, body, options, options.inlineMax);
-  if (holding === undefined) {
-    options.signal?.throwIfAborted();
-    return await putStaged(await open(), request, staged, announce);
-  }
+  const { staged, holding } = await stageBody(open, request.key, body, options);
   try {
     options.signal?.throwIfAborted();
-    await holding.readAgain();
-    return await putStaged(holding, request, staged, announce);
+    const bucket = holding ?? (await open());
+    await holding?.readAgain();
+    return await putStaged(bucket, request, staged, announce);
   } catch (error) {
-    // When it is not known whether a version names the body, it stays.
-    if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) await discardBody(holding, staged);
+    // After OUTCOME_UNKNOWN, a version may name the body, so the body stays.
+    if (holding !== undefined && !isHoldfastError(error, "OUTCOME_UNKNOWN")) await discardBody(holding, staged);
     throw error;
   }
 }
 
-/** PRECONDITION_FAILED, NO_SUCH_KEY, NO_SUCH_BUCKET, OUTCOME_UNKNOWN. */
+/** Throws PRECONDITION_FAILED, NO_SUCH_KEY, NO_SUCH_BUCKET or OUTCOME_UNKNOWN. */
 export async function putStaged(
   bucket: OpenBucket,
-  { key, facts, preconditions, findPlaced }: PutRequest,
-  { inline, temp, ...body }: StagedBody,
+  { key, facts, preconditions, findExisting }: PutRequest,
+  { inline, stageIn, ...body }: StagedBody,
   announce: Announce,
-  id: string = bucket.place.newId(),
+  id: string = bucket.storage.newId(),
 ): Promise<ObjectVersion> {
-  const isJudged = hasPreconditions(preconditions) || findPlaced !== undefined;
+  const hasConditions = hasPreconditions(preconditions);
   return await bucket.useKey(key, async (open) => {
-    let placed: KeyVersion | undefined;
-    let isLatest = false;
-    const judge = async (head: KeyHead | undefined): Promise<"go on" | "again" | undefined> => {
-      placed = await findPlaced?.(head, open);
-      const current = await findCurrent(open, head);
-      if (current === "again") return current;
-      isLatest = placed !== undefined && current?.slot === placed.slot;
-      if (placed !== undefined) return undefined;
-      mustMeet(key, current, preconditions);
-      return "go on";
-    };
-    const make = (): PutEntry => ({ ...putEntryOf(bucket, key, facts, id), ...body });
-    const added = await appendEntry(
-      bucket,
+    let slot: ObjectVersion | undefined;
+    let replaced: KeyHead | undefined;
+    let entry: PutEntry | undefined;
+    const added = await bucket.append(
       key,
       open,
-      { judge: isJudged ? judge : undefined, make, inline, temp },
-      { isJudged, announce: (incarnation) => announce(bucket, key, incarnation) },
+      async (newest) => {
+        const found = await findExisting?.(newest, open);
+        if (found !== undefined) {
+          slot = describe(found, await isCurrent(open, newest, found));
+          return nothing;
+        }
+        // Without a condition, an unreadable entry does not block a put.
+        if (hasConditions) {
+          const current = await findCurrent(open, newest);
+          if (current === "replaced") return retry;
+          mustMeet(key, current, preconditions);
+        }
+        replaced = newest;
+        // Staged once, unless the settings change.
+        if (entry?.config !== bucket.state.number) {
+          const { name, settings, state, storage } = bucket;
+          const put = putEntryOf({ name, settings, config: state.number, nowMs: storage.nowMs() }, key, facts, id);
+          entry = { ...put, ...body };
+        }
+        return { add: { entry, inline, stageIn } };
+      },
+      {
+        isJudged: hasConditions || findExisting !== undefined,
+        announce: (incarnation) => announce(bucket, key, incarnation),
+      },
     );
-    if (added === undefined && placed !== undefined) return describe(placed, isLatest);
-    if (added === undefined) throw new Error("A put always adds an entry.");
-    const { head, before } = added;
-    const entry = head.entry as PutEntry;
-    if (entry.isNull) await discardSuperseded(bucket, before);
-    return describe({ slot: head.number, entry, bodyAt: head.bodyAt, ...attributesOf(entry) }, true);
+    if (slot !== undefined) return slot;
+    if (added === undefined || entry === undefined) throw new Error("A put always adds an entry.");
+    if (entry.isNull) await discardSuperseded(bucket, replaced);
+    return describe({ slot: added.number, entry, bodyAt: added.bodyAt, ...attributesOf(entry) }, true);
   });
 }
 
-function putEntryOf(
-  bucket: OpenBucket,
+/** What a put needs to know of its bucket. */
+export interface PutSettings {
+  readonly name: string;
+  readonly settings: BucketConfig;
+  /** The number of the configuration. */
+  readonly config: number;
+  readonly nowMs: number;
+}
+
+/** Returns the entry of a put, without its body. Throws a TypeError for a retention in a bucket without object lock. */
+export function putEntryOf(
+  { name, settings, config, nowMs: atMs }: PutSettings,
   key: string,
   facts: VersionFacts,
   id: string,
 ): Omit<PutEntry, keyof StagedBody> & { readonly size: number; readonly etag: string } {
-  const { place, state, settings } = bucket;
-  if (facts.retention !== undefined || facts.legalHold === true) bucket.mustLock();
-  const atMs = place.nowMs();
+  if (facts.retention !== undefined || facts.legalHold === true) mustLock(name, settings);
   const { retention = defaultRetention(settings.defaultRetention, atMs), ...rest } = facts;
   return {
     kind: "put",
     id,
     key,
-    config: state.number,
+    config,
     atMs,
     isNull: settings.versioning !== "enabled",
     size: 0,
@@ -128,8 +158,8 @@ function defaultRetention(
 }
 
 /**
- * The null version right before this one is gone for good, and its files with it. Older ones are
- * left to a collection.
+ * Removes the files of the null version that this put replaced. Files of older ones are left to a
+ * collection.
  */
 async function discardSuperseded(bucket: OpenBucket, before: KeyHead | undefined): Promise<void> {
   const { entry } = before ?? {};
@@ -145,7 +175,7 @@ const headerNames = [
   "expires",
 ] as const satisfies readonly (keyof ContentHeaders)[];
 
-/** The facts that a caller gives with a body. */
+/** The attributes that a caller passes with a body. */
 export function factsOf(options: PutOptions): VersionFacts {
   const { metadata = {}, tags = {}, retention, legalHold, acl } = options;
   const headers: Record<string, string> = {};

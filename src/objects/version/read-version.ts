@@ -1,5 +1,6 @@
-// Reading an object: one version, opened before its first byte is given out, so that it can be read to
-// its end while newer ones are written and it is deleted itself; the first parts of a large one.
+// Reads one version of an object. The files are opened before the first byte is returned, so that
+// the version can be read to the end while newer ones are put or it is deleted. For a large object,
+// only the first parts are opened.
 import type { Content } from "../../common.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { FileContent, verified } from "../../part/content.ts";
@@ -9,24 +10,30 @@ import type { Disk, DiskFile } from "../../ports/disk.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import { openIfThere, readSlot } from "../key/entry-file.ts";
 import type { PutEntry } from "../model/entry.ts";
-import type { ObjectVersion, ReadOptions, StoredObject } from "../model/object-store.ts";
-import { findParts, hasBodyFiles } from "./body-parts.ts";
+import type { ObjectVersion, ReadOptions, StoredObject } from "../model/object.ts";
+import { findBodyFiles, hasBodyFiles } from "./body-files.ts";
 import { describe, findVersion, noSuchKey, noSuchVersion, versionIdOf, type FoundVersion } from "./find-version.ts";
 
-/** A version that goes at each of so many looks goes for good. */
+/**
+ * How often a version is opened again because it disappeared. Beyond that, it is reported as
+ * missing.
+ */
 const attemptsMax = 10;
 const chunkBytes = 256 * 1024;
-/** So many parts of an upload are open from the start. Those behind them are opened when they are reached. */
+/** How many parts of an upload are open from the start. Later ones are opened when they are reached. */
 const openMax = 64;
 
 const entryIds = new WeakMap<StoredObject, string>();
 
-/** Of the entry that an object was opened by. */
+/** Id of the entry that the object was opened from. */
 export function entryIdOf(object: StoredObject): string | undefined {
   return entryIds.get(object);
 }
 
-/** NO_SUCH_KEY, NO_SUCH_VERSION; NO_SUCH_KEY also for a delete marker, unless `mayBeMarker`. */
+/**
+ * Throws NO_SUCH_KEY or NO_SUCH_VERSION. Also throws NO_SUCH_KEY for a delete marker, unless
+ * `mayBeMarker`.
+ */
 export async function getVersion(
   bucket: OpenBucket,
   key: string,
@@ -41,7 +48,7 @@ export async function getVersion(
   return found;
 }
 
-/** INVALID_RANGE, and as above. */
+/** Opens a version. Throws like `getVersion`, and also INVALID_RANGE. */
 export async function openObject(
   bucket: OpenBucket,
   key: string,
@@ -55,27 +62,25 @@ export async function openObject(
     const bytes = rangeOf(described, range);
     const content = await openContent(bucket, key, found, bytes);
     if ("path" in content) {
-      // Removed since it was found: another one is current, or it is gone. A version goes before its
-      // body does, so one that is still there has lost it.
+      // The version was removed or replaced since it was found, so it is searched again. A version
+      // is removed before its body: if the same version is found again, its body was lost.
       const { id } = found.version.entry;
       if (missing?.id === id) throw bucket.corrupt(key, content.path, `${content.path} is missing. Restore it.`);
       missing = { path: content.path, id };
       if (attempt < attemptsMax) continue;
       throw noSuchVersion(key, described.versionId);
     }
-    const object = new OpenObject(described, content, { range: bytes, signal }) as StoredObject & OpenObject;
-    entryIds.set(object, found.version.entry.id);
-    return object;
+    return openedObject(found, content, { range: bytes, signal });
   }
 }
 
-/** A file that is not there, and the entry that names it. */
+/** A missing file, and the id of the entry that names it. */
 interface MissingBody {
   readonly path: string;
   readonly id: string;
 }
 
-/** The path of a file that is not there, when the version was removed meanwhile. */
+/** Returns the path of a missing file if the version was removed meanwhile. */
 async function openContent(
   bucket: OpenBucket,
   key: string,
@@ -83,13 +88,13 @@ async function openContent(
   range: ByteRange | undefined,
 ): Promise<ObjectContent | Pick<MissingBody, "path">> {
   const entry = version.entry as PutEntry;
-  const { disk } = bucket.place;
+  const { disk } = bucket.storage;
   const mismatchOf =
     (path: string) =>
     (what: string): Error =>
-      bucket.corrupt(key, path, `${path} is not what was written there: ${what}. Restore it from a backup.`);
+      bucket.corrupt(key, path, `${path} does not contain what was written: ${what}. Restore it from a backup.`);
   if (hasBodyFiles(entry)) {
-    const parts = await findParts(bucket, entry);
+    const parts = await findBodyFiles(bucket, entry);
     if (parts === undefined) return { path: bucket.bodyPath(entry.partsIn ?? "") };
     const pieces = parts.map(({ file, size, sha256 }) => {
       const path = bucket.bodyPath(file);
@@ -104,11 +109,11 @@ async function openContent(
     const slot = await readSlot(file, path).catch((error: unknown) => {
       throw isHoldfastError(error, "CORRUPT") ? bucket.corrupt(key, path, error.message, error) : error;
     });
-    // A stub lies over the slot by now.
+    // A stub has replaced the slot.
     if (slot.entry.kind !== "put" || slot.entry.id !== entry.id) return { path };
     const digest = { size: entry.size, sha256: entry.sha256 ?? "" };
     const mismatch = mismatchOf(path);
-    // Most of them came with the record, and are not read again.
+    // Most small bodies arrived with the record and need no second read.
     if (slot.file !== undefined) return new SmallContent(verified(slot.file.subarray(slot.bodyAt), digest, mismatch));
     const content = new FileContent({ path, digest, offset: slot.bodyAt, open: async () => file, mismatch });
     return new SmallContent(await content.bytes());
@@ -117,13 +122,24 @@ async function openContent(
   }
 }
 
-interface ObjectContent {
+/** Returns an open version to its caller. */
+export function openedObject(
+  { version, isLatest }: Pick<FoundVersion, "version" | "isLatest">,
+  content: ObjectContent,
+  reading: Reading,
+): StoredObject {
+  const object = new OpenObject(describe(version, isLatest), content, reading) as StoredObject & OpenObject;
+  entryIds.set(object, version.entry.id);
+  return object;
+}
+
+export interface ObjectContent {
   stream(range: ByteRange | undefined): AsyncIterable<Uint8Array>;
   close(): Promise<void>;
 }
 
-/** Read and verified when it was opened. */
-class SmallContent implements ObjectContent {
+/** Read and verified when the object was opened. */
+export class SmallContent implements ObjectContent {
   readonly #bytes: Uint8Array;
 
   constructor(bytes: Uint8Array) {
@@ -131,7 +147,7 @@ class SmallContent implements ObjectContent {
   }
 
   async *stream(range: ByteRange | undefined): AsyncGenerator<Uint8Array> {
-    // A copy: a caller may change what it gets, and read again.
+    // A copy, because a caller may modify it and read again.
     if (this.#bytes.length > 0) yield this.#bytes.slice(range?.start ?? 0, range && range.end + 1);
   }
 
@@ -147,8 +163,8 @@ interface Piece {
 }
 
 /**
- * Files one after the other. The first of them are open from the start, until each was read once: an
- * open file stays readable whatever happens to its name.
+ * Reads files one after another. The first ones are opened at the start and stay open until they
+ * were read once: an open file stays readable even if its name is removed.
  */
 class LargeContent implements ObjectContent {
   readonly #disk: Disk;
@@ -163,7 +179,7 @@ class LargeContent implements ObjectContent {
     this.#gone = gone;
   }
 
-  /** The path of a file that is not there. */
+  /** Returns the path of a file if it is missing. */
   static async open(
     disk: Disk,
     pieces: readonly Piece[],
@@ -193,7 +209,7 @@ class LargeContent implements ObjectContent {
           yield* new FileContent({ ...piece, open: async () => file }).stream();
         else yield* readRange(file, piece, from, to);
       } catch (error) {
-        // On a share another machine has removed it since it was opened.
+        // On a share, another machine removed the file after it was opened.
         throw hasErrno(error, "ESTALE") ? this.#gone() : error;
       } finally {
         await file.close();
@@ -234,22 +250,22 @@ async function* readRange(file: DiskFile, { mismatch }: Piece, from: number, to:
   }
 }
 
-interface ByteRange {
+export interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** INVALID_RANGE. */
-function rangeOf({ key, size }: ObjectVersion, range: ReadOptions["range"]): ByteRange | undefined {
+/** Throws INVALID_RANGE. */
+export function rangeOf({ key, size }: ObjectVersion, range: ReadOptions["range"]): ByteRange | undefined {
   if (range === undefined) return undefined;
   const start = range.start < 0 ? Math.max(size + range.start, 0) : range.start;
   const end = Math.min(range.end ?? size - 1, size - 1);
   if (start <= end && start < size) return { start, end };
-  const message = `The object ${JSON.stringify(key)} has ${size} bytes, and none of them is in the range. Correct the range.`;
+  const message = `The object ${JSON.stringify(key)} has ${size} bytes, none of which is in the range. Correct the range.`;
   throw holdfastError("INVALID_RANGE", message, { size });
 }
 
-interface Reading {
+export interface Reading {
   readonly range: ByteRange | undefined;
   readonly signal: AbortSignal | undefined;
 }
@@ -269,7 +285,7 @@ class OpenObject implements Content, AsyncDisposable {
   async *stream(): AsyncGenerator<Uint8Array> {
     const chunks = this.#content.stream(this.#range)[Symbol.asyncIterator]();
     try {
-      // An abort ends also a wait for a read that never ends.
+      // Rejects on an abort even if the read never returns.
       for (;;) {
         const { done, value } = await orAborted(chunks.next(), this.#signal);
         if (done === true) return;
@@ -288,7 +304,7 @@ class OpenObject implements Content, AsyncDisposable {
     return Buffer.concat(chunks);
   }
 
-  /** As UTF-8. */
+  /** Decodes the bytes as UTF-8. */
   async text(): Promise<string> {
     return Buffer.from(await this.bytes()).toString();
   }

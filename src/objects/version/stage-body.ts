@@ -1,71 +1,93 @@
-// A body on its way into a version: hashed and compared with what was declared; kept in memory when
-// it is small, and written to a file of its own when it is not.
-import { createHash } from "node:crypto";
+// Stages the body of a version: hashes it and compares it with the declared digests. A small body
+// stays in memory; a larger one is written to its own file.
 import type { Body } from "../../common.ts";
 import { parentOf, removeTree, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { holdfastError } from "../../errors.ts";
-import { orAborted, writeBody } from "../../part/body.ts";
+import { chunksOf, orAborted, writeThrough } from "../../part/body.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
-import type { BodyPart, Checksum, PartRun } from "../model/entry.ts";
-import type { PutOptions } from "../model/object-store.ts";
-import type { BodyFiles } from "./body-parts.ts";
-import { BodyDigests } from "./digests.ts";
+import type { BodyFile, Checksum, UploadPartRun } from "../model/entry.ts";
+import type { BodyOption, PutOptions } from "../model/object.ts";
+import type { BodyFiles } from "./body-files.ts";
+import { RunningDigests } from "./digests.ts";
 
-const pieceBytes = 256 * 1024;
-
-/** A body that is durable, or small enough to go with its record. */
+/** A body that is durable, or small enough to be stored with its record. */
 export interface StagedBody {
   readonly size: number;
   readonly etag: string;
   readonly checksum?: Checksum;
-  /** Of a small body. */
+  /** Content of a small body. */
   readonly inline?: Uint8Array;
   readonly sha256?: string;
-  /** Of a large one. */
-  readonly parts?: readonly BodyPart[];
-  /** Of one that was uploaded in many parts: the end of the upload, which names them. */
+  /** Files of a large body. */
+  readonly parts?: readonly BodyFile[];
+  /** For a body uploaded in many parts: the end of the upload, which names them. */
   readonly partsIn?: string;
-  /** Of an upload in parts. */
-  readonly partRuns?: readonly PartRun[];
-  /** Where the record that names the parts must be staged. */
-  readonly temp?: string;
+  /** Sizes of the parts of an upload. */
+  readonly partRuns?: readonly UploadPartRun[];
+  /** The session directory in which the record that names the parts must be staged. */
+  readonly stageIn?: string;
 }
 
-export type Declared = Pick<PutOptions, "size" | "md5" | "checksum" | "signal">;
+export type Declared = Pick<PutOptions, BodyOption | "signal">;
 
 /**
- * BAD_DIGEST when it is not what was declared, DISK_FULL, LOCK_LOST, or what the source fails with. Then
- * nothing is left. `open` is asked for the bucket only when the body needs a file.
+ * Stages a body. Throws BAD_DIGEST if the body is not the declared one, DISK_FULL, LOCK_LOST, or
+ * the error of the source; then nothing is left behind. `open` is called only if the body needs a
+ * file; `holding` is the bucket that has the file.
  */
 export async function stageBody(
   open: () => Promise<OpenBucket>,
   key: string,
   body: Body,
-  declared: Declared,
-  inlineMax: number,
-): Promise<StagedBody> {
-  declared.signal?.throwIfAborted();
-  const digests = new BodyDigests(declared.checksum?.algorithm);
-  const pieces = digested(body, digests)[Symbol.asyncIterator]();
-  const { head, isEnd } = await readHead(pieces, inlineMax, declared.signal);
-  if (isEnd) {
-    const inline = Buffer.concat(head);
-    const facts = factsOf(key, digests, declared);
-    return { ...facts, inline, sha256: createHash("sha256").update(inline).digest("hex") };
-  }
+  options: Declared & { readonly inlineMax: number },
+): Promise<{ readonly staged: StagedBody; readonly holding?: OpenBucket }> {
+  const read = await readSmall(key, body, options);
+  if ("staged" in read) return read;
   const { bucket, file, temp } = await newBodyFile(open).catch((error: unknown) => {
-    void pieces.return(undefined).catch(() => undefined);
+    read.abandon();
     throw error;
   });
-  const written = write({ bucket, key, declared, digests, file }, chained(head, pieces));
+  const written = stageFile(bucket, key, read.chunks, { ...options, size: read.size }, file);
   const { sha256, ...facts } = await written.catch(async (error: unknown) => {
     throw hasErrno(error, "ENOENT") ? await whyGone(bucket, file, error) : error;
   });
-  return { ...facts, temp, parts: [{ file, size: facts.size, sha256 }] };
+  return { holding: bucket, staged: { ...facts, stageIn: temp, parts: [{ file, size: facts.size, sha256 }] } };
 }
 
-/** Its directory is of this session: it goes only with its bucket, or when the session is taken for dead. */
+/** A body that is too large to be kept in memory: all of its chunks, and its size, if known. */
+export interface LargeBody {
+  readonly chunks: AsyncIterable<Uint8Array>;
+  readonly size: number | undefined;
+  /** Closes the source. Call it if the chunks are not read. */
+  readonly abandon: () => void;
+}
+
+/** Stages a body of at most `inlineMax` bytes, and returns a larger one to be stored by the caller. Throws as `stageBody`. */
+export async function readSmall(
+  key: string,
+  body: Body,
+  { inlineMax, ...declared }: Declared & { readonly inlineMax: number },
+): Promise<{ readonly staged: StagedBody } | LargeBody> {
+  declared.signal?.throwIfAborted();
+  const chunks = chunksOf(body)[Symbol.asyncIterator]();
+  const size = declared.size ?? sizeOf(body);
+  const isLarge = size !== undefined && size > inlineMax;
+  const { head, isEnd } = await readHead(chunks, isLarge ? 0 : inlineMax, declared.signal);
+  if (!isEnd) {
+    const abandon = (): void => void chunks.return?.().catch(() => undefined);
+    return { chunks: chained(head, chunks), size, abandon };
+  }
+  const inline = head.length === 1 && head[0] !== undefined ? head[0] : Buffer.concat(head);
+  const digests = new RunningDigests(declared.checksum?.algorithm);
+  digests.update(inline);
+  return { staged: { ...(await checkedFactsOf(key, digests, declared)), inline } };
+}
+
+/**
+ * Returns the reason why the directory of the body is gone. The directory belongs to this session:
+ * it disappears only with its bucket, or if the session was judged dead.
+ */
 async function whyGone(bucket: OpenBucket, file: string, cause: unknown): Promise<unknown> {
   await bucket.mustBeThere(cause);
   const path = bucket.bodyPath(file);
@@ -73,18 +95,20 @@ async function whyGone(bucket: OpenBucket, file: string, cause: unknown): Promis
   return holdfastError("LOCK_LOST", message, { path }, cause);
 }
 
-interface BodyFile {
+interface NewBodyFile {
   readonly bucket: OpenBucket;
   readonly file: string;
   readonly temp: string;
 }
 
-async function newBodyFile(open: () => Promise<OpenBucket>): Promise<BodyFile> {
+async function newBodyFile(open: () => Promise<OpenBucket>): Promise<NewBodyFile> {
   const bucket = await open();
   return { bucket, ...(await bucket.newBodyFile()) };
 }
 
-/** The same into a file, whatever the size. */
+export type WrittenBody = Pick<StagedBody, "size" | "etag" | "checksum"> & { readonly sha256: string };
+
+/** Writes the body to a file, whatever its size. */
 export async function stageFile(
   bucket: OpenBucket,
   key: string,
@@ -92,70 +116,47 @@ export async function stageFile(
   declared: Declared,
   file: string,
 ): Promise<WrittenBody> {
-  const digests = new BodyDigests(declared.checksum?.algorithm);
-  return await write({ bucket, key, declared, digests, file }, digested(body, digests));
-}
-
-type WrittenBody = Pick<StagedBody, "size" | "etag" | "checksum"> & { readonly sha256: string };
-
-interface Writing {
-  readonly bucket: OpenBucket;
-  readonly key: string;
-  readonly declared: Declared;
-  readonly digests: BodyDigests;
-  readonly file: string;
-}
-
-async function write(
-  { bucket, key, declared, digests, file }: Writing,
-  body: AsyncIterable<Uint8Array>,
-): Promise<WrittenBody> {
-  const { place } = bucket;
+  const { storage } = bucket;
   const path = bucket.bodyPath(file);
-  const { sha256 } = await writeBody(place.disk, path, body, { signal: declared.signal });
+  const { size = sizeOf(body), checksum, signal } = declared;
+  const digests = new RunningDigests(checksum?.algorithm, size, storage.ground.ports.hasher);
   try {
-    const facts = factsOf(key, digests, declared);
-    await place.sync(parentOf(path));
-    return { ...facts, sha256 };
+    await writeThrough(storage.disk, path, body, digests, { signal });
   } catch (error) {
-    await unlinkIfThere(place.disk, path).catch(() => undefined);
+    digests.close();
+    throw error;
+  }
+  try {
+    const facts = await checkedFactsOf(key, digests, declared);
+    await storage.sync(parentOf(path));
+    return facts;
+  } catch (error) {
+    await unlinkIfThere(storage.disk, path).catch(() => undefined);
     throw error;
   }
 }
 
-/** The files of a body that no version names. */
+function sizeOf(body: Body): number | undefined {
+  if (typeof body === "string") return Buffer.byteLength(body);
+  return body instanceof Uint8Array ? body.length : undefined;
+}
+
+/** Removes the files of a body that no version names. */
 export async function discardBody(bucket: OpenBucket, { parts = [], partsIn }: BodyFiles): Promise<void> {
-  const { disk } = bucket.place;
+  const { disk } = bucket.storage;
   const uploads = new Set<string>();
   if (partsIn !== undefined) uploads.add(parentOf(bucket.bodyPath(partsIn)));
   for (const { file } of parts) {
-    // What cannot be removed now is found by a collection.
+    // An error is ignored: the next collection removes the file.
     await unlinkIfThere(disk, bucket.bodyPath(file)).catch(() => undefined);
     if (file.startsWith("uploads/")) uploads.add(parentOf(bucket.bodyPath(file)));
   }
-  // The record first: a completer that comes late learns by its absence that it is too late.
+  // The record of an upload is removed first: a late completer that does not find it knows that it
+  // is too late.
   for (const upload of uploads) {
     await unlinkIfThere(disk, `${upload}/upload.json`).catch(() => undefined);
     await removeTree(disk, upload);
   }
-}
-
-async function* digested(body: Body, digests: BodyDigests): AsyncGenerator<Uint8Array> {
-  for await (const chunk of chunksOf(body)) {
-    if (!(chunk instanceof Uint8Array)) throw new TypeError("A body must give bytes: Uint8Array or Buffer.");
-    for (let start = 0; start < chunk.length; start += pieceBytes) {
-      const piece = chunk.subarray(start, start + pieceBytes);
-      digests.update(piece);
-      yield piece;
-    }
-  }
-}
-
-async function* chunksOf(body: Body): AsyncGenerator<Uint8Array> {
-  if (typeof body === "string") yield Buffer.from(body);
-  else if (body instanceof Uint8Array) yield body;
-  else if (typeof body === "object" && body !== null && Symbol.asyncIterator in body) yield* body;
-  else throw new TypeError("A body is a text, bytes, or an async iterable of bytes.");
 }
 
 interface Head {
@@ -163,58 +164,60 @@ interface Head {
   readonly isEnd: boolean;
 }
 
-/** Until it is known whether the body is small. */
+/** Reads until the body has more than `bytesMax` bytes, or has ended. */
 async function readHead(
-  pieces: AsyncIterator<Uint8Array>,
+  chunks: AsyncIterator<Uint8Array>,
   bytesMax: number,
   signal: AbortSignal | undefined,
 ): Promise<Head> {
   const head: Uint8Array[] = [];
   try {
     for (let size = 0; size <= bytesMax;) {
-      const next = await orAborted(pieces.next(), signal);
+      const next = await orAborted(chunks.next(), signal);
       if (next.done === true) return { head, isEnd: true };
-      // A copy: the source may use its buffer again.
-      head.push(new Uint8Array(next.value));
+      if (!(next.value instanceof Uint8Array)) throw new TypeError("A body must yield bytes: Uint8Array or Buffer.");
       size += next.value.length;
+      // Copied if the source is asked for more: it may reuse its buffer.
+      head.push(size <= bytesMax ? new Uint8Array(next.value) : next.value);
     }
     return { head, isEnd: false };
   } catch (error) {
-    // Not waited for: a source that hangs does not end either.
-    void pieces.return?.().catch(() => undefined);
+    // Not awaited: a source that hangs does not return either.
+    void chunks.return?.().catch(() => undefined);
     throw error;
   }
 }
 
 async function* chained(head: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let isEnded = false;
   try {
     yield* head;
     for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+    isEnded = true;
   } finally {
-    await rest.return?.();
+    if (!isEnded) await rest.return?.();
   }
 }
 
-function factsOf(
+/** Returns the facts of a complete body. Throws BAD_DIGEST if it is not the declared one. */
+export async function checkedFactsOf(
   key: string,
-  digests: BodyDigests,
-  { size, md5, checksum }: Declared,
-): Pick<StagedBody, "size" | "etag" | "checksum"> {
-  const found = digests.end();
+  digests: RunningDigests,
+  { size: declaredSize, md5: declaredMd5, checksum: declared, check }: Declared,
+): Promise<WrittenBody> {
+  const found = await digests.end();
+  const { size, md5, sha256, checksum } = found;
   const fail = (what: string): never => {
     throw holdfastError("BAD_DIGEST", `The body for ${JSON.stringify(key)} was not stored: ${what}. Send it again.`, {
       key,
     });
   };
-  if (size !== undefined && size !== digests.size) fail(`it has ${digests.size} bytes, and ${size} were declared`);
-  if (md5 !== undefined && md5 !== found.md5 && md5 !== Buffer.from(found.md5, "hex").toString("base64"))
+  if (declaredSize !== undefined && declaredSize !== size)
+    fail(`it has ${size} bytes, but ${declaredSize} were declared`);
+  if (declaredMd5 !== undefined && declaredMd5 !== md5 && declaredMd5 !== Buffer.from(md5, "hex").toString("base64"))
     fail("its MD5 is not the declared one");
-  if (checksum === undefined || found.checksum === undefined) return { size: digests.size, etag: found.md5 };
-  if ("value" in checksum && checksum.value !== found.checksum)
-    fail(`its ${checksum.algorithm} is ${found.checksum}, and ${checksum.value} was declared`);
-  return {
-    size: digests.size,
-    etag: found.md5,
-    checksum: { algorithm: checksum.algorithm, value: found.checksum, type: "full" },
-  };
+  if (declared !== undefined && "value" in declared && declared.value !== checksum?.value)
+    fail(`its ${declared.algorithm} is ${checksum?.value}, but ${declared.value} was declared`);
+  check?.(found);
+  return { size, etag: md5, sha256, ...(checksum === undefined ? {} : { checksum }) };
 }

@@ -7,8 +7,8 @@ import { bucketOf, lockedBucket, memoryStore } from "./memory-bucket.ts";
 const inDays = (days: number): Date => new Date(Date.now() + days * 86_400_000);
 const other = "0".repeat(32);
 
-describe("a put that must be the first", () => {
-  it("is done where there is nothing or a delete marker, and refused where there is an object", async () => {
+describe("a put with ifNoneMatch *", () => {
+  it("succeeds if there is no object or a delete marker, and is refused if there is an object", async () => {
     const bucket = await bucketOf("enabled");
     const { versionId } = await bucket.put("cat", "1", { ifNoneMatch: "*" });
     await expect(bucket.put("cat", "2", { ifNoneMatch: "*" })).rejects.toMatchObject({
@@ -20,7 +20,7 @@ describe("a put that must be the first", () => {
     expect(await versionsOf(bucket, "cat")).toEqual(["3", "(marker)", "1"]);
   });
 
-  it("at the same time as others is done by one of them", async () => {
+  it("succeeds for exactly one of many concurrent puts", async () => {
     for (const versioning of ["enabled", "suspended", "off"] as const) {
       const bucket = await bucketOf(versioning);
       const codes = await Promise.all(
@@ -32,7 +32,7 @@ describe("a put that must be the first", () => {
     }
   });
 
-  it("while the object is deleted and put again is decided by what is there when it is done", async () => {
+  it("is decided by the state at the moment it commits, while the object is deleted and put again", async () => {
     const bucket = await bucketOf("off");
     for (let round = 0; round < 10; round++) {
       await bucket.put("cat", "old");
@@ -49,8 +49,8 @@ describe("a put that must be the first", () => {
   });
 });
 
-describe("a put that replaces one object only", () => {
-  it("is done when the ETag is that of the current version, and refused when it is another", async () => {
+describe("a put with ifMatch", () => {
+  it("succeeds if the current version has the ETag, and is refused otherwise", async () => {
     const bucket = await bucketOf("enabled");
     const { etag } = await bucket.put("cat", "1");
     const second = await bucket.put("cat", "2", { ifMatch: etag });
@@ -59,7 +59,7 @@ describe("a put that replaces one object only", () => {
     expect(await versionsOf(bucket, "cat")).toEqual(["3", "2", "1"]);
   });
 
-  it("is refused where there is no object, or a delete marker", async () => {
+  it("is refused if there is no object, or a delete marker", async () => {
     const bucket = await bucketOf("enabled");
     expect(await codeOf(bucket.put("cat", "1", { ifMatch: other }))).toBe("PRECONDITION_FAILED");
     const { etag } = await bucket.put("cat", "1");
@@ -67,16 +67,30 @@ describe("a put that replaces one object only", () => {
     expect(await codeOf(bucket.put("cat", "2", { ifMatch: etag }))).toBe("PRECONDITION_FAILED");
   });
 
-  it("cannot also be the first, and a condition is a text", async () => {
+  it("cannot be combined with ifNoneMatch *, and takes only strings", async () => {
     const bucket = await bucketOf("off");
     await expect(bucket.put("cat", "1", { ifMatch: other, ifNoneMatch: "*" })).rejects.toThrow(TypeError);
-    await expect(bucket.put("cat", "1", { ifNoneMatch: other as never })).rejects.toThrow(TypeError);
+    await expect(bucket.put("cat", "1", { ifNoneMatch: 5 as never })).rejects.toThrow(TypeError);
     await expect(bucket.put("cat", "1", { ifMatch: 5 as never })).rejects.toThrow(TypeError);
   });
 });
 
-describe("an upload in parts with a condition", () => {
-  it("is completed where there is nothing, and refused and kept where there is an object", async () => {
+describe("a put with ifNoneMatch of an ETag", () => {
+  it("is refused if the current version has the ETag, and succeeds if it has another or there is none", async () => {
+    const bucket = await bucketOf("enabled");
+    const { etag } = await bucket.put("cat", "1", { ifNoneMatch: other });
+    for (const ifNoneMatch of [etag, `"${etag}"`, `"${other}", "${etag}"`])
+      expect(await codeOf(bucket.put("cat", "1", { ifNoneMatch }))).toBe("PRECONDITION_FAILED");
+    expect(await codeOf(bucket.put("cat", "1", { ifMatch: etag, ifNoneMatch: etag }))).toBe("PRECONDITION_FAILED");
+    await bucket.put("cat", "2", { ifMatch: etag, ifNoneMatch: other });
+    await bucket.put("cat", "1", { ifNoneMatch: etag });
+    await bucket.delete("cat");
+    await bucket.put("cat", "1", { ifNoneMatch: etag });
+  });
+});
+
+describe("a multipart upload with a condition", () => {
+  it("is completed if there is no object; otherwise it is refused, and the upload is kept", async () => {
     const bucket = await bucketOf("enabled");
     const upload = await bucket.createUpload("film");
     const part = await upload.put(1, "one");
@@ -90,7 +104,7 @@ describe("an upload in parts with a condition", () => {
     expect(await versionsOf(bucket, "film")).toEqual(["two", "one"]);
   });
 
-  it("and a put at the same time: one of them is the first", async () => {
+  it("exactly one of a completion and a concurrent put is the first", async () => {
     for (let round = 0; round < 5; round++) {
       const bucket = await bucketOf("enabled");
       const upload = await bucket.createUpload("film");
@@ -106,7 +120,7 @@ describe("an upload in parts with a condition", () => {
 });
 
 describe("a delete with a condition", () => {
-  it("is done when the ETag is that of the object, or any, and refused when it is another", async () => {
+  it("succeeds if the object has the ETag, or with *, and is refused otherwise", async () => {
     const bucket = await bucketOf("off");
     const { etag } = await bucket.put("cat", "1");
     expect(await codeOf(bucket.delete("cat", { ifMatch: other }))).toBe("PRECONDITION_FAILED");
@@ -116,7 +130,7 @@ describe("a delete with a condition", () => {
     expect(await codeOf(bucket.delete("cat", { ifMatch: "*" }))).toBe("PRECONDITION_FAILED");
   });
 
-  it("against a put: the object is deleted that was meant, or none", async () => {
+  it("racing a put deletes the object that it names, or none", async () => {
     const bucket = await bucketOf("off");
     for (let round = 0; round < 10; round++) {
       const { etag } = await bucket.put("cat", `old ${round}`);
@@ -129,7 +143,7 @@ describe("a delete with a condition", () => {
     }
   });
 
-  it("against another delete: the second finds nothing to delete", async () => {
+  it("racing another delete is refused: there is nothing left to delete", async () => {
     const bucket = await bucketOf("off");
     const { etag } = await bucket.put("cat", "1");
     const codes = await Promise.all([1, 2].map(() => codeOf(bucket.delete("cat", { ifMatch: etag }))));
@@ -137,8 +151,8 @@ describe("a delete with a condition", () => {
   });
 });
 
-describe("a delete of many", () => {
-  it("of a thousand objects deletes them all, and of more is refused", async () => {
+describe("deleteMany", () => {
+  it("deletes a thousand objects, and refuses more", async () => {
     const bucket = await bucketOf("off");
     const keys = Array.from({ length: 1000 }, (_, index) => `key ${index}`);
     await Promise.all(keys.map((key) => bucket.put(key, "x")));
@@ -148,7 +162,7 @@ describe("a delete of many", () => {
     expect((await bucket.list()).objects).toEqual([]);
   });
 
-  it("tells of each item what came of it: one that fails keeps no other one from being deleted", async () => {
+  it("reports the result of each item; a failing item does not block the others", async () => {
     const bucket = await lockedBucket();
     const held = await bucket.put("held", "1", { legalHold: true });
     const free = await bucket.put("free", "1");
@@ -166,7 +180,7 @@ describe("a delete of many", () => {
     expect(await versionsOf(bucket, "held")).toEqual(["1"]);
   });
 
-  it("adds markers, removes versions and markers, each as its item says", async () => {
+  it("adds markers and removes versions and markers, as each item asks", async () => {
     const bucket = await bucketOf("enabled");
     await bucket.put("a", "1");
     const { versionId } = await bucket.put("b", "1");
@@ -180,7 +194,7 @@ describe("a delete of many", () => {
 });
 
 describe("a retention", () => {
-  it("is what it was set to, by the put or later, for each version by itself", async () => {
+  it("is set per version, by the put or later", async () => {
     const bucket = await lockedBucket();
     const [soon, later] = [inDays(1), inDays(2)];
     const first = await bucket.put("cat", "1", { retention: { mode: "governance", until: soon } });
@@ -193,7 +207,7 @@ describe("a retention", () => {
     expect(await told(second.versionId)).toEqual({ mode: "compliance", until: later });
   });
 
-  it("of compliance can be extended, and neither be shortened, nor lifted, nor become governance", async () => {
+  it("in compliance mode can be extended, but not shortened, lifted or changed to governance", async () => {
     const bucket = await lockedBucket();
     const { versionId } = await bucket.put("cat", "1", { retention: { mode: "compliance", until: inDays(2) } });
     await bucket.setRetention("cat", { mode: "compliance", until: inDays(3) });
@@ -207,7 +221,7 @@ describe("a retention", () => {
     expect(await codeOf(bucket.delete("cat", { versionId, bypassGovernance }))).toBe("RETAINED");
   });
 
-  it("of governance keeps a version from being removed, unless that is asked for by name", async () => {
+  it("in governance mode blocks the removal of a version, unless it is bypassed explicitly", async () => {
     const bucket = await lockedBucket();
     const { versionId } = await bucket.put("cat", "1", { retention: { mode: "governance", until: inDays(1) } });
     await expect(bucket.delete("cat", { versionId })).rejects.toMatchObject({ code: "RETAINED", key: "cat" });
@@ -217,7 +231,7 @@ describe("a retention", () => {
     expect(await versionsOf(bucket, "cat")).toEqual(["2", "(marker)"]);
   });
 
-  it("that is over keeps nothing, and a bucket has a default that can be lifted", async () => {
+  it("that has expired protects nothing, and the default of a bucket can be lifted", async () => {
     const bucket = await lockedBucket();
     const past = await bucket.put("cat", "1", { retention: { mode: "compliance", until: inDays(-1) } });
     await bucket.delete("cat", { versionId: past.versionId });
@@ -232,7 +246,7 @@ describe("a retention", () => {
 });
 
 describe("a legal hold", () => {
-  it("keeps a version with or without a retention, also from a bypass, until both are over", async () => {
+  it("protects a version until it is lifted, even from a governance bypass", async () => {
     const bucket = await lockedBucket();
     const { versionId } = await bucket.put("cat", "1", { retention: { mode: "governance", until: inDays(1) } });
     await bucket.setLegalHold("cat", true);
@@ -243,7 +257,7 @@ describe("a legal hold", () => {
     expect(await remove(true)).toBe("nothing failed");
   });
 
-  it("is of one version, and is told", async () => {
+  it("applies to one version, and is reported", async () => {
     const bucket = await lockedBucket();
     const first = await bucket.put("cat", "1");
     const second = await bucket.put("cat", "2", { legalHold: true });
@@ -253,7 +267,7 @@ describe("a legal hold", () => {
     expect((await bucket.head("cat")).legalHold).toBe(false);
   });
 
-  it("and a retention are refused where a bucket was made without them, and for what is not there", async () => {
+  it("and a retention are refused in a bucket without object lock, and for a missing object", async () => {
     const plain = await bucketOf("enabled");
     await plain.put("cat", "1");
     await expect(plain.setLegalHold("cat", true)).rejects.toThrow(TypeError);
@@ -270,7 +284,7 @@ describe("a legal hold", () => {
 });
 
 describe("read, change and write", () => {
-  it("with the ETag that was read is done once by each writer, and no change is lost", async () => {
+  it("with the ETag that was read loses no change of any writer", async () => {
     const bucket = await bucketOf("enabled");
     await bucket.put("count", "0");
     const add = async (): Promise<void> => {
@@ -285,7 +299,7 @@ describe("read, change and write", () => {
     expect(await versionsOf(bucket, "count")).toEqual(["5", "4", "3", "2", "1", "0"]);
   });
 
-  it("is told by name when it came too late, with the version that is there", async () => {
+  it("reports a lost race with PRECONDITION_FAILED and the current version", async () => {
     const bucket = await bucketOf("enabled");
     const { etag } = await bucket.put("cat", "1");
     const { versionId } = await bucket.put("cat", "2");

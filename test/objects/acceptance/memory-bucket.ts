@@ -1,7 +1,7 @@
 // Buckets in memory for the acceptance tests: what they state does not depend on the disk, and the
 // suites of test/objects run on every kind of it.
-import type { ObjectBucket } from "../../../src/objects/bucket/object-bucket.ts";
-import type { Versioning } from "../../../src/objects/model/object-store.ts";
+import type { Bucket } from "../../../src/objects/model/bucket.ts";
+import type { Versioning } from "../../../src/objects/model/object.ts";
 import type { DirectoryObjects } from "../../../src/objects/objects.ts";
 import { sites, type Site } from "../../sites/sites.ts";
 import { objectsOn } from "../object-sites.ts";
@@ -16,7 +16,7 @@ export async function memoryStore(): Promise<DirectoryObjects> {
 }
 
 /** Suspended ones were enabled before: a bucket cannot begin so. */
-export async function bucketOf(versioning: Versioning): Promise<ObjectBucket> {
+export async function bucketOf(versioning: Versioning): Promise<Bucket> {
   const store = await memoryStore();
   const bucket = await store.createBucket("photos", { versioning: versioning === "off" ? "off" : "enabled" });
   if (versioning === "suspended") await bucket.setVersioning("suspended");
@@ -24,12 +24,12 @@ export async function bucketOf(versioning: Versioning): Promise<ObjectBucket> {
 }
 
 /** A bucket whose versions can be retained and held. */
-export async function lockedBucket(): Promise<ObjectBucket> {
+export async function lockedBucket(): Promise<Bucket> {
   return await (await memoryStore()).createBucket("vault", { objectLock: true });
 }
 
 /** The ids of all versions and markers of a key, the newest first. */
-export async function idsOf(bucket: ObjectBucket, key: string): Promise<string[]> {
+export async function idsOf(bucket: Bucket, key: string): Promise<string[]> {
   const ids: string[] = [];
   for await (const { versionId } of bucket.versions({ key })) ids.push(versionId);
   return ids;

@@ -4,7 +4,7 @@ import { codeOf, textOf, versionsOf } from "../object-sites.ts";
 import { bucketOf, idsOf, memoryStore } from "./memory-bucket.ts";
 
 describe("the versioning of a bucket", () => {
-  it("is off until it is set, and is what it was set to", async () => {
+  it("is off until it is set", async () => {
     const bucket = await bucketOf("off");
     expect(await bucket.versioning()).toBe("off");
     for (const state of ["enabled", "suspended", "enabled"] as const) {
@@ -13,7 +13,7 @@ describe("the versioning of a bucket", () => {
     }
   });
 
-  it("holds for the next put after it was set", async () => {
+  it("applies to the next put", async () => {
     const bucket = await bucketOf("off");
     expect((await bucket.put("cat", "1")).versionId).toBe("null");
     await bucket.setVersioning("enabled");
@@ -25,7 +25,7 @@ describe("the versioning of a bucket", () => {
     expect(await versionsOf(bucket, "cat")).toEqual(["4", "3", "2"]);
   });
 
-  it("can never be off again, nor be anything else", async () => {
+  it("can never be turned off again, nor have an unknown value", async () => {
     const bucket = await bucketOf("enabled");
     await expect(bucket.setVersioning("off" as never)).rejects.toThrow(TypeError);
     await expect(bucket.setConfig({ versioning: "off" })).rejects.toThrow(TypeError);
@@ -33,7 +33,7 @@ describe("the versioning of a bucket", () => {
     expect(await bucket.versioning()).toBe("enabled");
   });
 
-  it("of a bucket that is not there is neither told nor set", async () => {
+  it("of a missing bucket can be neither read nor set", async () => {
     const store = await memoryStore();
     const bucket = await store.createBucket("photos");
     await store.deleteBucket("photos");
@@ -43,7 +43,7 @@ describe("the versioning of a bucket", () => {
     expect(await codeOf(bucket.delete("cat"))).toBe("NO_SUCH_BUCKET");
   });
 
-  it("when suspended keeps the versions that were put while it was enabled", async () => {
+  it("keeps existing versions when it is suspended", async () => {
     const bucket = await bucketOf("enabled");
     await bucket.put("cat", "1");
     await bucket.put("cat", "2");
@@ -53,7 +53,7 @@ describe("the versioning of a bucket", () => {
 });
 
 describe("a put", () => {
-  it("where versions are enabled adds a version with an id of its own, the first one, too", async () => {
+  it("with versioning enabled adds a version with its own id, even the first one", async () => {
     const bucket = await bucketOf("enabled");
     const puts = [await bucket.put("cat", "1"), await bucket.put("cat", "2"), await bucket.put("cat", "2")];
     const ids = puts.map(({ versionId }) => versionId);
@@ -62,7 +62,7 @@ describe("a put", () => {
     expect(await idsOf(bucket, "cat")).toEqual([...ids].reverse());
   });
 
-  it("where none are kept, or no longer, has the id null and replaces the null version only", async () => {
+  it("with versioning off or suspended has the id null and replaces only the null version", async () => {
     const bucket = await bucketOf("off");
     for (const text of ["1", "2"]) expect((await bucket.put("cat", text)).versionId).toBe("null");
     expect(await versionsOf(bucket, "cat")).toEqual(["2"]);
@@ -73,7 +73,7 @@ describe("a put", () => {
     expect(await versionsOf(bucket, "cat")).toEqual(["5", "3"]);
   });
 
-  it("at the same time as others loses none of them, and two versions never share an id", async () => {
+  it("loses nothing to concurrent puts, and two versions never share an id", async () => {
     const bucket = await bucketOf("enabled");
     const texts = Array.from({ length: 20 }, (_, index) => `put ${index}`);
     const puts = await Promise.all(texts.map((text) => bucket.put("cat", text)));
@@ -81,7 +81,7 @@ describe("a put", () => {
     expect((await versionsOf(bucket, "cat")).sort()).toEqual([...texts].sort());
   });
 
-  it("gives the same ETag for the same bytes, and another one for others", async () => {
+  it("returns the same ETag for the same bytes, and another one for other bytes", async () => {
     const bucket = await bucketOf("enabled");
     const [one, same, other] = [await bucket.put("a", "x"), await bucket.put("b", "x"), await bucket.put("a", "y")];
     expect(same.etag).toBe(one.etag);
@@ -90,7 +90,7 @@ describe("a put", () => {
 });
 
 describe("a get and a head", () => {
-  it("without an id give the current version, and with one that version", async () => {
+  it("return the current version, or the version with the given id", async () => {
     const bucket = await bucketOf("enabled");
     const first = await bucket.put("cat", "1", { metadata: { n: "1" } });
     const second = await bucket.put("cat", "22", { metadata: { n: "2" } });
@@ -105,7 +105,7 @@ describe("a get and a head", () => {
     });
   });
 
-  it("of an object whose current version is a delete marker find no object, and name the marker", async () => {
+  it("throw NO_SUCH_KEY with the id of the marker if the current version is a delete marker", async () => {
     const bucket = await bucketOf("enabled");
     const { versionId } = await bucket.put("cat", "1");
     const marker = await bucket.delete("cat");
@@ -115,7 +115,7 @@ describe("a get and a head", () => {
     expect((await bucket.head("cat", { versionId })).isLatest).toBe(false);
   });
 
-  it("of a delete marker by its id give no object", async () => {
+  it("throw for a delete marker requested by its id", async () => {
     const bucket = await bucketOf("enabled");
     await bucket.put("cat", "1");
     const { versionId } = await bucket.delete("cat");
@@ -123,7 +123,7 @@ describe("a get and a head", () => {
       await expect(look).rejects.toMatchObject({ code: "NO_SUCH_KEY", deleteMarker: versionId });
   });
 
-  it("by an id that no version has say so, and where none are kept the id is null", async () => {
+  it("throw NO_SUCH_VERSION for an unknown id, and accept null without versioning", async () => {
     const bucket = await bucketOf("enabled");
     const { versionId } = await bucket.put("cat", "1");
     const other = (await bucket.put("dog", "1")).versionId;
@@ -139,7 +139,7 @@ describe("a get and a head", () => {
 });
 
 describe("a delete", () => {
-  it("where versions are enabled adds a marker, also on top of another one", async () => {
+  it("with versioning enabled adds a marker, even after another marker", async () => {
     const bucket = await bucketOf("enabled");
     await bucket.put("cat", "1");
     const markers = [await bucket.delete("cat"), await bucket.delete("cat")];
@@ -149,7 +149,7 @@ describe("a delete", () => {
     expect(versions.map(({ isLatest }) => isLatest)).toEqual([true, false, false]);
   });
 
-  it("of one version removes it for good, and of the current one makes the one before it current", async () => {
+  it("of a version removes it permanently; if it was current, the previous one becomes current", async () => {
     const bucket = await bucketOf("enabled");
     const ids = [];
     for (const text of ["1", "2", "3"]) ids.push((await bucket.put("cat", text)).versionId);
@@ -160,7 +160,7 @@ describe("a delete", () => {
     expect(await codeOf(bucket.get("cat", { versionId: ids[2] }))).toBe("NO_SUCH_VERSION");
   });
 
-  it("of a marker brings the object back, and is no marker itself", async () => {
+  it("of a marker restores the object, and adds no marker", async () => {
     const bucket = await bucketOf("enabled");
     await bucket.put("cat", "1");
     const { versionId } = await bucket.delete("cat");
@@ -169,14 +169,14 @@ describe("a delete", () => {
     expect(await versionsOf(bucket, "cat")).toEqual(["1"]);
   });
 
-  it("where no versions are kept removes the object", async () => {
+  it("with versioning off removes the object", async () => {
     const bucket = await bucketOf("off");
     await bucket.put("cat", "1");
     expect(await bucket.delete("cat")).toEqual({ key: "cat", deleteMarker: false });
     expect(await versionsOf(bucket, "cat")).toEqual([]);
   });
 
-  it("where versions are suspended puts a null marker in the place of the null version", async () => {
+  it("with versioning suspended replaces the null version by a null marker", async () => {
     const bucket = await bucketOf("enabled");
     await bucket.put("cat", "1");
     await bucket.setVersioning("suspended");
@@ -189,7 +189,7 @@ describe("a delete", () => {
     expect(await versionsOf(bucket, "cat")).toEqual(["(marker)", "1"]);
   });
 
-  it("of what is not there is done already", async () => {
+  it("of a missing object succeeds", async () => {
     const bucket = await bucketOf("enabled");
     const { versionId } = await bucket.put("cat", "1");
     await bucket.delete("cat", { versionId });
@@ -212,7 +212,7 @@ describe("a delete marker", () => {
     expect((await bucket.list()).objects).toEqual([]);
   });
 
-  it("that is all that is left stays, and goes when it is deleted", async () => {
+  it("that is the last entry of its key stays until it is deleted", async () => {
     const bucket = await bucketOf("enabled");
     const { versionId } = await bucket.put("cat", "1");
     const marker = await bucket.delete("cat");
@@ -224,7 +224,7 @@ describe("a delete marker", () => {
 });
 
 describe("a listing of versions", () => {
-  it("shows versions and null versions of a suspended bucket, and the ids of one without versions as null", async () => {
+  it("shows versions and null versions of a suspended bucket, and null as the id without versioning", async () => {
     const bucket = await bucketOf("off");
     await bucket.put("cat", "1");
     expect((await bucket.listVersions()).versions.map(({ versionId }) => versionId)).toEqual(["null"]);
@@ -235,7 +235,7 @@ describe("a listing of versions", () => {
     expect((await bucket.listVersions()).versions.map((each) => each.versionId)).toEqual(["null", versionId]);
   });
 
-  it("of an empty bucket is empty, and of one that is not there is refused", async () => {
+  it("of an empty bucket is empty, and of a missing bucket is refused", async () => {
     const store = await memoryStore();
     const bucket = await store.createBucket("photos", { versioning: "enabled" });
     expect(await bucket.listVersions()).toEqual({ versions: [], prefixes: [] });
@@ -243,7 +243,7 @@ describe("a listing of versions", () => {
     expect(await codeOf(bucket.listVersions())).toBe("NO_SUCH_BUCKET");
   });
 
-  it("has for each version what a get would tell", async () => {
+  it("describes each version as a get does", async () => {
     const bucket = await bucketOf("enabled");
     await bucket.put("cat", "1");
     await bucket.put("cat", "22");
@@ -251,7 +251,7 @@ describe("a listing of versions", () => {
       expect(version).toEqual(await bucket.head("cat", { versionId: version.versionId }));
   });
 
-  it("of a key with many versions has them all, in pages", { timeout: 60_000 }, async () => {
+  it("contains all versions of a key with many, in pages", { timeout: 60_000 }, async () => {
     const bucket = await bucketOf("enabled");
     for (let count = 0; count < 600; count++) await bucket.put("cat", String(count));
     const found: string[] = [];
@@ -264,7 +264,7 @@ describe("a listing of versions", () => {
 });
 
 describe("a copy", () => {
-  it("takes the version that is named, or the current one, and adds a version where it goes", async () => {
+  it("copies the named or the current version, and adds a version to the target", async () => {
     const store = await memoryStore();
     const from = await store.createBucket("from", { versioning: "enabled" });
     const to = await store.createBucket("to-there", { versioning: "enabled" });
@@ -286,7 +286,7 @@ describe("a copy", () => {
     expect((await to.copy({ bucket: "from", key: "cat" }, "cat")).versionId).toBe("null");
   });
 
-  it("of a delete marker, of a version that is not there and of nothing is refused", async () => {
+  it("of a delete marker, a missing version or a missing object is refused", async () => {
     const bucket = await bucketOf("enabled");
     const { versionId } = await bucket.put("cat", "1");
     const marker = await bucket.delete("cat");

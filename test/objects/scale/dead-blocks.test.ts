@@ -1,8 +1,8 @@
 // Blocks of a key in which no version lives, on every kind of disk: they go, and nothing comes back.
 import { describe, expect, it } from "vitest";
 import { Buckets } from "../../../src/objects/bucket/buckets.ts";
-import { openPlace } from "../../../src/objects/bucket/open-objects.ts";
-import type { ObjectBucket } from "../../../src/objects/bucket/object-bucket.ts";
+import { openStorage } from "../../../src/objects/bucket/open-objects.ts";
+import type { Bucket } from "../../../src/objects/model/bucket.ts";
 import { DirectoryObjects } from "../../../src/objects/objects.ts";
 import { forgetBlocks } from "../../../src/objects/version/forget-blocks.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
@@ -12,7 +12,7 @@ import { codeOf, textOf, versionsOf } from "../object-sites.ts";
 const slotsPerBlock = 4;
 
 interface Opened {
-  readonly bucket: ObjectBucket;
+  readonly bucket: Bucket;
   readonly forget: () => Promise<number>;
   readonly ports: Ports;
   readonly directory: string;
@@ -21,11 +21,11 @@ interface Opened {
 /** Another process, with blocks of four. */
 async function open(site: Site): Promise<Opened> {
   const ports = await site.openPorts();
-  const opened = await openPlace(ports, `${site.directory}/objects`);
-  const place = Object.assign(opened.place, { slotsPerBlock });
-  const store = new DirectoryObjects({ ...opened, place });
+  const opened = await openStorage(ports, `${site.directory}/objects`);
+  const storage = Object.assign(opened.storage, { slotsPerBlock });
+  const store = new DirectoryObjects({ ...opened, storage });
   const bucket = (await store.findBucket("photos")) ?? (await store.createBucket("photos", { versioning: "enabled" }));
-  const inner = await new Buckets(place).get("photos");
+  const inner = await new Buckets(storage).get("photos");
   const forget = (): Promise<number> => inner.useKey("hot", (key) => forgetBlocks(inner, key, { restMs: -1 }));
   return { bucket, forget, ports, directory: inner.layout.key("hot") };
 }
@@ -39,7 +39,7 @@ async function slotsIn({ ports: { disk }, directory }: Opened): Promise<string[]
 }
 
 describe.each(sites)("dead blocks on %s", (_name, make) => {
-  it("go, and every version that lives stays, also for a process that read the key before", async () => {
+  it("are removed, and every living version stays, even for a process that read the key before", async () => {
     const site = await make();
     const ada = await open(site);
     const bob = await open(site);
@@ -62,7 +62,7 @@ describe.each(sites)("dead blocks on %s", (_name, make) => {
     expect(await versionsOf((await open(site)).bucket, "hot")).toEqual(["newest", "v17", "v16", "v9"]);
   });
 
-  it("leave nothing of their versions alive when all of a key goes", async () => {
+  it("leave no version alive when the whole key is removed", async () => {
     const site = await make();
     const ada = await open(site);
     for (let round = 0; round < 2; round++) {
@@ -77,11 +77,11 @@ describe.each(sites)("dead blocks on %s", (_name, make) => {
     expect(await textOf((await open(site)).bucket, "hot")).toBe("again");
   });
 
-  it("are not won by a process that has an old end of the key in mind", async () => {
+  it("cannot be extended by a process that remembers an old end of the key", async () => {
     const site = await make();
     const [ada, bob] = [await open(site), await open(site)];
     const ids: string[] = [];
-    const put = async (bucket: ObjectBucket, text: string): Promise<void> => {
+    const put = async (bucket: Bucket, text: string): Promise<void> => {
       ids.push((await bucket.put("hot", text)).versionId);
     };
     for (let count = 0; count < 6; count++) await put(bob.bucket, `b${count}`);

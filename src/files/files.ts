@@ -1,6 +1,6 @@
-// The tree as a program holds it: what it calls, in the order in which a call passes through.
+// FolderFiles: the tree of a folder, as programs call it. It checks arguments, tracks calls in
+// progress, and delegates to the operations.
 import type { Body, Cancel } from "../common.ts";
-import { ServerTime } from "../durable/liveness/server-time.ts";
 import { holdfastError } from "../errors.ts";
 import type { OpenFolder } from "../handoff/foreign/folder.ts";
 import type { PathLocks } from "../locks/path/path-locks.ts";
@@ -12,6 +12,7 @@ import {
   checkFileOptions,
   checkList,
   checkPath,
+  checkUpdate,
   checkWrite,
 } from "./model/arguments.ts";
 import type {
@@ -20,10 +21,13 @@ import type {
   Change,
   ChangeContent,
   ChangesOptions,
+  ChangeText,
   FileInfo,
   FileOperations,
   FileOptions,
   ListOptions,
+  StampedBytes,
+  StampedText,
   WriteOptions,
 } from "./model/file-tree.ts";
 import { noIndex, type IndexQueue } from "./model/index-queue.ts";
@@ -31,54 +35,53 @@ import { addDirectory } from "./operations/add.ts";
 import { movePath } from "./operations/move.ts";
 import { removePath } from "./operations/remove.ts";
 import { StagedDirectory } from "./operations/staged-directory.ts";
-import { TreeWork } from "./operations/tree-work.ts";
+import type { OperationContext } from "./operations/commit.ts";
 import { updateFile, writeFile } from "./operations/write.ts";
 import type { OpenedTree } from "./tree/open-tree.ts";
-import { Stamps } from "./tree/stamps.ts";
-import type { TreePlace } from "./tree/tree-place.ts";
+import { stampOf, Stamps } from "./tree/stamps.ts";
+import type { Tree } from "./tree/tree.ts";
 import { TreeReader } from "./tree/tree-reader.ts";
 
 const timeoutMsDefault = 5_000;
+/** Keeps a byte order mark, because the text is written back. */
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export interface FolderFilesOptions {
-  /** Default: no index. */
+  /** Default: the tree has no index. */
   readonly queue?: IndexQueue | undefined;
   readonly timeoutMs?: number | undefined;
-  /** Without it, staged directories are absolute paths on the disk of the tree. */
+  /**
+   * Opens the folder of staged directories. Default: they are absolute paths on the tree's disk.
+   */
   readonly openFolder?: OpenFolder | undefined;
-  /** Known-wrong variants, for tests. */
-  readonly WorkClass?: typeof TreeWork | undefined;
-  readonly StagedClass?: typeof StagedDirectory | undefined;
 }
 
 export class FolderFiles implements FileOperations {
   readonly root: string;
   readonly #opened: OpenedTree;
-  readonly #place: TreePlace;
+  readonly #tree: Tree;
   readonly #reader: TreeReader;
-  readonly #work: TreeWork;
+  readonly #context: OperationContext;
   readonly #openFolder: OpenFolder;
-  readonly #StagedClass: typeof StagedDirectory;
   readonly #closed = new AbortController();
   readonly #underWay = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
   constructor(opened: OpenedTree, options: FolderFilesOptions = {}) {
-    const { place } = opened;
-    const { queue = noIndex, timeoutMs = timeoutMsDefault, WorkClass = TreeWork } = options;
-    this.root = place.root;
+    const { tree } = opened;
+    const { queue = noIndex, timeoutMs = timeoutMsDefault } = options;
+    this.root = tree.root;
     this.#opened = opened;
-    this.#place = place;
-    this.#StagedClass = options.StagedClass ?? StagedDirectory;
-    this.#openFolder = options.openFolder ?? (async (path) => ({ path, disk: place.disk }));
-    const stamps = new Stamps(place.disk, new ServerTime(place.ground.ports, place.ground.staging));
-    this.#reader = new TreeReader(place, stamps, queue);
-    this.#work = new WorkClass({ place, reader: this.#reader, queue, timeoutMs });
+    this.#tree = tree;
+    this.#openFolder = options.openFolder ?? (async (path) => ({ path, disk: tree.disk }));
+    const stamps = new Stamps(tree.disk, tree.ground.ports.clock);
+    this.#reader = new TreeReader(tree, stamps, queue);
+    this.#context = { tree, reader: this.#reader, queue, timeoutMs };
   }
 
   async locks(): Promise<PathLocks> {
     this.#mustBeOpen();
-    return await this.#place.locks();
+    return await this.#tree.locks();
   }
 
   async read(path: string, options: Cancel = {}): Promise<Uint8Array> {
@@ -89,6 +92,19 @@ export class FolderFiles implements FileOperations {
 
   async readText(path: string, options: Cancel = {}): Promise<string> {
     return Buffer.from(await this.read(path, options)).toString();
+  }
+
+  async readStamped(path: string, options: Cancel = {}): Promise<StampedBytes> {
+    checkPath("readStamped", "path", path);
+    checkCancel("readStamped", options);
+    return await this.#readStamped(path, options);
+  }
+
+  async readTextStamped(path: string, options: Cancel = {}): Promise<StampedText> {
+    checkPath("readTextStamped", "path", path);
+    checkCancel("readTextStamped", options);
+    const { bytes, stamp } = await this.#readStamped(path, options);
+    return { text: textOf(path, bytes, "readStamped"), stamp };
   }
 
   async stat(path: string): Promise<FileInfo | undefined> {
@@ -104,48 +120,54 @@ export class FolderFiles implements FileOperations {
 
   async write(path: string, body: Body, options: WriteOptions = {}): Promise<FileInfo> {
     checkWrite(path, body, options);
-    return await this.#run(() => writeFile(this.#work, path, body, options));
+    return await this.#run(() => writeFile(this.#context, path, body, options));
   }
 
   async update(path: string, change: ChangeContent, options: FileOptions = {}): Promise<void> {
-    checkPath("update", "path", path);
-    if (typeof change !== "function") throw new TypeError("update: change must be a function.");
-    checkFileOptions("update", options);
-    await this.#run(() => updateFile(this.#work, path, change, options));
+    checkUpdate("update", path, change, options);
+    await this.#run(() => updateFile(this.#context, path, change, options));
+  }
+
+  async updateText(path: string, change: ChangeText, options: FileOptions = {}): Promise<void> {
+    checkUpdate("updateText", path, change, options);
+    const changeBytes = (bytes: Uint8Array | undefined): ReturnType<ChangeText> =>
+      change(bytes === undefined ? undefined : textOf(path, bytes, "update"));
+    await this.#run(() => updateFile(this.#context, path, changeBytes, options));
   }
 
   async add(path: string, staged: string, options: AddOptions = {}): Promise<Added> {
     checkAdd(path, staged, options);
     return await this.#run(async () => {
       options.signal?.throwIfAborted();
-      const directory = await this.#StagedClass.open(this.#place, staged, this.#openFolder);
-      return await addDirectory(this.#work, path, directory, options);
+      const directory = await StagedDirectory.open(this.#tree, staged, this.#openFolder);
+      return await addDirectory(this.#context, path, directory, options);
     });
   }
 
   async remove(path: string, options: FileOptions = {}): Promise<void> {
     checkPath("remove", "path", path);
     checkFileOptions("remove", options);
-    await this.#run(() => removePath(this.#work, path, options));
+    await this.#run(() => this.#tree.reserve.use(() => removePath(this.#context, path, options)));
   }
 
   async move(from: string, to: string, options: FileOptions = {}): Promise<void> {
     checkPath("move", "from", from);
     checkPath("move", "to", to);
     checkFileOptions("move", options);
-    await this.#run(() => movePath(this.#work, from, to, options));
+    await this.#run(() => this.#tree.reserve.use(() => movePath(this.#context, from, to, options)));
   }
 
   changes(options: ChangesOptions = {}): AsyncGenerator<Change, void, undefined> {
     checkChanges(options);
     this.#mustBeOpen();
-    // Asked for now: what changes after this call is told, whenever the caller begins to iterate.
-    const after = options.after === undefined ? this.#place.changes.last() : Promise.resolve(options.after);
+    // Read the position now: the caller gets changes made after this call, whenever it begins to
+    // iterate.
+    const after = options.after === undefined ? this.#tree.changes.last() : Promise.resolve(options.after);
     after.catch(() => undefined);
     return this.#follow(after, options);
   }
 
-  /** Waits for what is under way, and leaves. */
+  /** Waits for calls in progress, then leaves the ground. */
   async close(): Promise<void> {
     await (this.#closing ??= this.#close());
   }
@@ -158,13 +180,19 @@ export class FolderFiles implements FileOperations {
     after: Promise<number>,
     { under = "", signal }: ChangesOptions,
   ): AsyncGenerator<Change, void, undefined> {
-    const { path: directory } = await this.#place.locate(under);
+    const { path: directory } = await this.#tree.locate(under);
     const { signal: closed } = this.#closed;
-    for await (const change of followChanges(this.#place, { after: await after, signal, closed }))
+    for await (const change of followChanges(this.#tree, { after: await after, signal, closed }))
       if (isUnder(change, directory)) yield change;
   }
 
-  /** CLOSED. */
+  /** Computes the stamp from the bytes that were read, so that no write can come in between. */
+  async #readStamped(path: string, options: Cancel): Promise<StampedBytes> {
+    const bytes = await this.#run(() => this.#reader.read(path, options));
+    return { bytes, stamp: stampOf(bytes) };
+  }
+
+  /** Yields from `found`; throws CLOSED once the tree is closed. */
   async *#untilClosed<T>(found: AsyncIterable<T>): AsyncGenerator<T> {
     for await (const each of found) {
       this.#mustBeOpen();
@@ -196,5 +224,17 @@ export class FolderFiles implements FileOperations {
 
   #closedError(): Error {
     return holdfastError("CLOSED", `${this.root} was closed.`, {});
+  }
+}
+
+/**
+ * Decodes UTF-8. Throws TypeError for other bytes, which would be lost when the text is written
+ * back. `forBytes` names the call to use for bytes.
+ */
+function textOf(path: string, bytes: Uint8Array, forBytes: string): string {
+  try {
+    return utf8.decode(bytes);
+  } catch (cause) {
+    throw new TypeError(`${path} is not UTF-8 text. Use ${forBytes}, which returns bytes.`, { cause });
   }
 }

@@ -68,7 +68,7 @@ describe.each(sites)("adding to a tree on %s", (_name, make) => {
       blockedBy: [{ path: "guide", mode: "tree", tag: "files: add" }],
     });
     const [{ change, token } = { change: undefined, token: undefined }] = queue.queued;
-    expect(change).toEqual({ number: 1, kind: "written", path: "guide" });
+    expect(change).toMatchObject({ number: 1, kind: "written", path: "guide" });
     const hold = await (await bob.locks()).receive(token!);
     expect(await codeOf(ada.remove("guide", { timeoutMs: 0 }))).toBe("RESOURCE_BUSY");
     await hold.release();
@@ -101,7 +101,7 @@ describe.each(sites)("adding to a tree on %s", (_name, make) => {
       expect(await codeOf(call())).toBe("INDEX_FAILED");
     expect(await textsOf(files)).toEqual({ b: "b", "guide/a": "1" });
     expect(await site.onDisk(staged)).toEqual({ a: "2" });
-    // What takes nothing away is done, and the ticket is for the dispatcher.
+    // What takes nothing away is done, and the log worker makes the ticket.
     await files.write("b", "c");
     expect(await files.add("fresh", staged)).toEqual({ path: "fresh", task: "" });
     // No worker has the token, so the lock is free at once.

@@ -2,8 +2,11 @@
 import { describe, expect, it } from "vitest";
 import { Ground } from "../../src/durable/liveness/ground.ts";
 import { ChangeLog } from "../../src/files/change-log/change-log.ts";
+import { changeKind } from "../../src/files/change-log/change-record.ts";
 import type { Change } from "../../src/files/model/file-tree.ts";
 import { FilesLayout } from "../../src/files/tree/layout.ts";
+import { encodeRecord } from "../../src/format/record.ts";
+import type { Disk } from "../../src/ports/disk.ts";
 import { sites } from "../sites/sites.ts";
 import { codeOf, filesOn } from "./file-sites.ts";
 
@@ -12,6 +15,11 @@ async function take(changes: AsyncIterable<Change>, count: number): Promise<Chan
   const found: Change[] = [];
   for await (const change of changes) if (found.push(change) === count) break;
   return found;
+}
+
+/** Without who made it, and when. */
+function unsigned({ by: _by, at: _at, ...change }: Change): Change {
+  return change;
 }
 
 describe.each(sites)("changes on %s", (_name, make) => {
@@ -31,10 +39,30 @@ describe.each(sites)("changes on %s", (_name, make) => {
       { number: 4, kind: "removed", path: "b" },
       { number: 5, kind: "written", path: "a" },
     ];
-    expect(await following).toEqual(all);
-    expect(await take(ada.changes({ after: 0 }), 5)).toEqual(all);
-    expect(await take(ada.changes({ after: 3 }), 2)).toEqual(all.slice(3));
-    expect(await take(ada.changes({ after: 0, under: "a" }), 3)).toEqual([all[0], all[2], all[4]]);
+    const taken = async (changes: AsyncIterable<Change>, count: number): Promise<Change[]> =>
+      (await take(changes, count)).map(unsigned);
+    expect((await following).map(unsigned)).toEqual(all);
+    expect(await taken(ada.changes({ after: 0 }), 5)).toEqual(all);
+    expect(await taken(ada.changes({ after: 3 }), 2)).toEqual(all.slice(3));
+    expect(await taken(ada.changes({ after: 0, under: "a" }), 3)).toEqual([all[0], all[2], all[4]]);
+  });
+
+  it("every change names the process that made it and the time, and one of an earlier build is read without", async () => {
+    const site = await filesOn(make);
+    const ada = await site.open();
+    const { clock, disk } = await site.openPorts();
+    const startMs = clock.wallMs();
+    await ada.write("a", "1");
+    const [held] = await (await ada.locks()).acquire("x").then(async () => await (await ada.locks()).list());
+    const [change] = await take(ada.changes({ after: 0 }), 1);
+    const { id, host, pid } = held?.holder ?? {};
+    expect(change).toMatchObject({ number: 1, path: "a", by: { id, host, pid } });
+    expect(change?.at?.getTime()).toBeGreaterThanOrEqual(startMs);
+    expect(change?.at?.getTime()).toBeLessThanOrEqual(clock.wallMs());
+    const layout = new FilesLayout(`${site.root}/.holdfast`);
+    const old = encodeRecord(changeKind, { id: "of an earlier build", kind: "written", path: "b" });
+    await disk.createFile(layout.change(2), old, { sync: true });
+    expect(await take(ada.changes({ after: 1 }), 1)).toEqual([{ number: 2, kind: "written", path: "b" }]);
   });
 
   it("a follower is told when the hold that announced the change is over", async () => {
@@ -84,6 +112,33 @@ describe.each(sites)("changes on %s", (_name, make) => {
     expect(await fresh.readAfter(0, { limit: 5 })).toHaveLength(5);
     expect(await fresh.readAfter(12)).toEqual([]);
     for (const ground of grounds) await ground.close();
+  });
+});
+
+describe("callers of one process that announce at once", () => {
+  it("get consecutive numbers with one link each, and share a sync of the directory", async () => {
+    const [, make] = sites.find(([name]) => name === "the memory disk")!;
+    const { directory, openPorts } = await make();
+    const ground = await Ground.open(await openPorts(), directory);
+    const made = { links: 0, syncs: 0 };
+    const { disk, ...staging } = ground.staging;
+    const counting = Object.create(disk, {
+      link: { value: async (from: string, to: string) => (made.links++, await disk.link(from, to)) },
+      syncDirectory: { value: async (path: string) => (made.syncs++, await disk.syncDirectory(path)) },
+    }) as Disk;
+    const log = new ChangeLog({ ...staging, disk: counting }, new FilesLayout(directory));
+    await log.append({ kind: "written", path: "first" });
+    const staged = await Promise.all(
+      Array.from({ length: 16 }, (_, index) => log.stage({ kind: "written", path: `${index}` })),
+    );
+    Object.assign(made, { links: 0, syncs: 0 });
+    const announced = await Promise.all(staged.map((each) => log.announce(each)));
+    expect(announced.map(({ number, path }) => [number, path])).toEqual(
+      staged.map((_, index) => [index + 2, `${index}`]),
+    );
+    // The first caller does not wait for others.
+    expect(made).toEqual({ links: 16, syncs: 2 });
+    await ground.close();
   });
 });
 

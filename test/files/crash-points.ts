@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { FolderFiles } from "../../src/files/files.ts";
 import { isHoldfastError } from "../../src/errors.ts";
 import { openTree } from "../../src/files/tree/open-tree.ts";
-import type { TreePlace } from "../../src/files/tree/tree-place.ts";
+import type { Tree } from "../../src/files/tree/tree.ts";
 import { local, nfs, World, type Fault } from "../sites/world.ts";
 import { putFiles, QueueInHand, textsIn, type Texts } from "./file-sites.ts";
 
@@ -83,24 +83,24 @@ class Trying {
   }
 
   /** On a machine of its own: what a process of the same one has in its caches is another trial. */
-  async open(process: string): Promise<{ files: FolderFiles; place: TreePlace }> {
+  async open(process: string): Promise<{ files: FolderFiles; tree: Tree }> {
     const opened = await this.mustEnd(openTree(this.world.ports(process, `m-${process}`), root, { leaseMs }));
     // The ticket is published, and its worker never comes.
-    return { files: new FolderFiles(opened, { timeoutMs: 60_000, queue: new QueueInHand() }), place: opened.place };
+    return { files: new FolderFiles(opened, { timeoutMs: 60_000, queue: new QueueInHand() }), tree: opened.tree };
   }
 
   /** What the next process finds, and can do. */
   async mustBeWhole({ after, changed }: Trial, isDone: boolean | "unknown"): Promise<void> {
-    const { files, place } = await this.open("bob");
+    const { files, tree } = await this.open("bob");
     // The lock of the dead process, or of the worker that never comes, ends with its lease.
-    const locks = await place.locks();
+    const locks = await tree.locks();
     const hold = await this.mustEnd(locks.acquire("", { mode: "tree", timeoutMs: 60_000 }));
     const { disk } = this.world.ports("watcher", "m1");
     const found = withoutEmpty(await textsIn(disk, root));
     const isAfter = JSON.stringify(sorted(found)) === JSON.stringify(sorted(after));
     if (!isAfter) expect(found).toEqual(before);
     if (isDone !== "unknown") expect({ isAfter }).toEqual({ isAfter: isDone });
-    if (isAfter) expect((await place.changes.readAfter(0)).map(({ path }) => path)).toContain(changed);
+    if (isAfter) expect((await tree.changes.readAfter(0)).map(({ path }) => path)).toContain(changed);
     // In the tree, or still where the caller had put it.
     if (changed === "a" || changed === "new/c")
       for (const [name, text] of isAfter ? [] : Object.entries(incoming))

@@ -1,5 +1,14 @@
 // The operations on a tree, on every kind of disk: what a process writes, moves or removes is what all others find.
-import { chmodSync, existsSync, lchownSync, lstatSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  lchownSync,
+  lstatSync,
+  readdirSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { removeTree } from "../../src/durable/publish/directory.ts";
@@ -183,7 +192,26 @@ it("a small write costs six syncs: one to stage, two to announce, two to commit,
   await files.write("a", "2");
   const syncs = world.calls.slice(before).filter(({ what }) => what.startsWith("sync"));
   expect(syncs.map(({ what }) => what.replaceAll(/[0-9a-z]{10,}/g, "…"))).toHaveLength(6);
+  const looks = world.calls.slice(before).filter(({ what }) => /^(stat|look) /.test(what));
+  // The target before and under the lock, its directory, what was staged, and the target again before the commit.
+  expect(looks).toHaveLength(5);
   await files.close();
+});
+
+it("a write that waited goes to where its path leads under the lock, not to where it led before", async () => {
+  const root = makeScratch();
+  const [one, other] = [await openFiles(root, { index: false }), await openFiles(root, { index: false })];
+  await one.write("d/x", "old");
+  await one.write("e/x", "old");
+  const hold = await (await other.locks()).acquire("d/x");
+  const writing = one.write("d/x", "new");
+  await until(async () => (await (await other.locks()).list()).some(({ waiting }) => waiting.length > 0));
+  renameSync(join(root, "d"), join(root, "f"));
+  symlinkSync("e", join(root, "d"));
+  await hold.release();
+  expect(await writing).toMatchObject({ path: "e/x" });
+  expect(await textsOf(one)).toMatchObject({ "e/x": "new", "f/x": "old" });
+  for (const files of [one, other]) await files.close();
 });
 
 it("refuses before the commit what this user may never rename: a directory of another one, and what is in it", async () => {
@@ -232,7 +260,11 @@ it("leaves out links that lead in a circle, and moves and removes what they are 
   symlinkSync("loop", join(root, "d/loop"));
   expect(await textsOf(files)).toEqual({ "d/a.md": "wolf" });
   await files.settled();
-  expect(await files.verify({ repair: true })).toMatchObject({ ok: true, checked: 1, problems: [] });
+  expect(await files.verify({ repair: true })).toMatchObject({
+    ok: true,
+    checked: 1,
+    problems: [{ path: "d/loop", severity: "note" }],
+  });
   expect(await files.rebuildIndex()).toBe(1);
   await files.move("d", "e");
   await files.settled();
@@ -259,7 +291,10 @@ it("one file or directory that this user may not read keeps no other from being 
     for await (const { path } of files.list("", { deep: true })) listed.push(path);
     expect(listed).toEqual(["a.md", "b.md", "locked"]);
     expect((await files.search("wolf")).map(({ path }) => path)).toEqual(["a.md"]);
-    expect((await files.verify({ repair: true })).problems).toMatchObject([{ path: "b.md", repaired: false }]);
+    expect((await files.verify({ repair: true })).problems).toMatchObject([
+      { path: "b.md", repaired: false },
+      { path: "locked", repaired: false },
+    ]);
     await files.close();
   });
   // For a user that may read them they are still hits.

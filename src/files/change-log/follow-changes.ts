@@ -1,5 +1,5 @@
-// Following the change log: each change when the hold that announced it is over, so that the follower finds the final
-// state, or nothing new.
+// Follows the change log. It yields each change after the hold that announced it has ended, so that
+// the follower finds the final state.
 import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
 import { Deadline } from "../../durable/wait/deadline.ts";
 import { isHoldfastError } from "../../errors.ts";
@@ -7,29 +7,32 @@ import { isUnwritable } from "../../ports/disk-error.ts";
 import { isWithin } from "../../format/path-key.ts";
 import { indexingTag } from "../tree/layout.ts";
 import type { Change } from "../model/file-tree.ts";
-import type { TreePlace } from "../tree/tree-place.ts";
+import type { Tree } from "../tree/tree.ts";
 
-/** So often a process that can take no lock looks for those of others. */
+/** How often a process that cannot take locks checks those of others. */
 const lookEveryMs = 100;
 
 export interface FollowOptions {
   readonly after: number;
   /** Ends the iteration without an error. */
   readonly signal?: AbortSignal | undefined;
-  /** Ends it with its reason. */
+  /** Ends the iteration with its reason. */
   readonly closed: AbortSignal;
 }
 
-/** All changes after a number, in order, each once, and then those that come. Never skips one. */
+/**
+ * Yields all changes after a number, in order, each once, and then waits for new ones. Never skips
+ * one.
+ */
 export async function* followChanges(
-  place: TreePlace,
+  tree: Tree,
   { after, signal, closed }: FollowOptions,
 ): AsyncGenerator<Change, void, undefined> {
-  const deadline = new Deadline(place.ground.ports.clock, { signal, closed, timedOut: () => undefined });
+  const deadline = new Deadline(tree.ground.ports.clock, { signal, closed, timedOut: () => undefined });
   try {
     for (let number = after; ;)
-      for (const change of await readOrWait(place, number, deadline)) {
-        await untilOver(place, change, deadline);
+      for (const change of await readOrWait(tree, number, deadline)) {
+        await untilOver(tree, change, deadline);
         yield change;
         deadline.throwIfOver();
         number = change.number;
@@ -41,18 +44,18 @@ export async function* followChanges(
   }
 }
 
-/** Whether a change concerns what lies at `directory` or below it. */
+/** True if a change concerns `directory` or anything below it. */
 export function isUnder({ path, from }: Change, directory: string): boolean {
   const concerns = (changed: string): boolean => isWithin(changed, directory) || isWithin(directory, changed);
   return concerns(path) || (from !== undefined && concerns(from));
 }
 
 /**
- * Waits until the process that announced the change holds its paths no more: by a shared lock, which also completes
- * what a dead process has committed.
+ * Waits until the process that announced the change has released its paths. It acquires a shared
+ * lock on them, which also completes what a dead process committed.
  */
 export async function untilOver(
-  place: TreePlace,
+  tree: Tree,
   { path, from }: Change,
   { signal }: { readonly signal: AbortSignal },
 ): Promise<void> {
@@ -60,34 +63,36 @@ export async function untilOver(
   for (;;) {
     signal.throwIfAborted();
     try {
-      const locks = await place.locks();
+      const locks = await tree.locks();
       const hold = await locks.acquireAll(requests, { timeoutMs: Infinity, signal, tag: indexingTag });
       await hold.release();
       return;
     } catch (error) {
-      if (isUnwritable(error)) return await untilSeenFree(place, [path, from ?? path], signal);
-      // The process slept while it waited, and waits again.
+      // Another program put a link there that is dangling or leads out of the tree: nothing of the
+      // change is left.
+      if (isHoldfastError(error, "INVALID_PATH")) return;
+      if (isUnwritable(error)) return await untilSeenFree(tree, [path, from ?? path], signal);
+      // This process slept past its lease while it waited: try again.
       if (!isHoldfastError(error, "LOCK_LOST")) throw error;
     }
   }
 }
 
-/** For a process that can write nothing, and so can take no lock: it looks whether one is held there. */
-async function untilSeenFree(place: TreePlace, paths: readonly string[], signal: AbortSignal): Promise<void> {
-  const { clock } = place.ground.ports;
+/**
+ * For a process that cannot write and therefore takes no lock: polls until no exclusive lock covers
+ * the paths.
+ */
+async function untilSeenFree(tree: Tree, paths: readonly string[], signal: AbortSignal): Promise<void> {
+  const { clock } = tree.ground.ports;
   const isHeld = async (): Promise<boolean> =>
-    (await (await place.locks()).list()).some(
+    (await (await tree.locks()).list()).some(
       (held) => !held.shared && paths.some((path) => isWithin(path, held.path) || isWithin(held.path, path)),
     );
   while (await isHeld()) await clock.sleep(lookEveryMs, { signal });
 }
 
-async function readOrWait(
-  { changes, layout, ground }: TreePlace,
-  after: number,
-  deadline: Deadline,
-): Promise<Change[]> {
-  const waiter = new ChangeWaiter(ground.ports);
+async function readOrWait({ changes, layout, ground }: Tree, after: number, deadline: Deadline): Promise<Change[]> {
+  const waiter = new ChangeWaiter(ground);
   let found: Change[] = [];
   const isOver = async (): Promise<boolean> => {
     found = await changes.readAfter(after);

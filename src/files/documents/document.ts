@@ -1,17 +1,17 @@
-// A document: what a worker extracted from one file, for the engines of all processes.
+// A document: the text that a worker extracted from one file, for the engines of all processes.
 import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
 
-/** Of a longer text the beginning is indexed. */
+/** Only the beginning of a longer text is indexed. */
 export const textLengthMax: number = 2 * 1024 * 1024;
-/** Six bytes for each character at most, and a vector. */
+/** At most six bytes per character, and a vector. */
 export const documentBytesMax: number = 16 * 1024 * 1024;
 
 export interface Document {
   readonly path: string;
   /** The change that it was extracted for. */
   readonly change: number;
-  /** Of the content that it was extracted from. */
+  /** Stamp of the content from which it was extracted. */
   readonly stamp: string;
   /** Absent: the file is not indexed. */
   readonly text?: string;
@@ -19,7 +19,7 @@ export interface Document {
 }
 
 interface DocumentRecord extends Document {
-  /** Of its publication: after a lost reply it tells whose document has the name. */
+  /** Id of its publication: after a lost reply it shows whose document has the name. */
   readonly id: string;
 }
 

@@ -1,6 +1,7 @@
-// The documents of a tree: each published once, under the name of its path and its change. The highest change counts.
+// The documents of a tree. Each is published once, under a name made of its path and its change.
+// For each path, the document of the highest change counts.
 import { isUnreadable } from "../../durable/publish/record-file.ts";
-import { ensureDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
+import { ensureDirectory, removeTree, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { putStaged } from "../../durable/publish/publish.ts";
 import { SharedSync } from "../../durable/publish/shared-sync.ts";
 import { discard, stage, type Staging } from "../../durable/publish/staging.ts";
@@ -21,7 +22,10 @@ export class Documents {
     this.#sync = new SharedSync(staging.disk);
   }
 
-  /** Durable when it resolves. If there is one for this path and change, that one stays. */
+  /**
+   * Publishes a document; durable when it resolves. An existing document for this path and change
+   * stays, unless it is unreadable.
+   */
   async publish(document: Document): Promise<void> {
     const { disk, random } = this.#staging;
     const target = this.layout.document(document.path, document.change);
@@ -30,25 +34,37 @@ export class Documents {
     const temp = await stage(this.#staging, bytes, { sync: true });
     const sync = (directory: string): Promise<void> => this.#sync.sync(directory);
     const put = (): Promise<boolean> => putStaged(disk, temp, target, bytes, { sync, isPermanent: false });
-    try {
+    const putIntoShard = async (): Promise<boolean> =>
       await put().catch(async (error: unknown) => {
-        // The first one of its shard, or a person has deleted the index meanwhile.
+        // This is the first document of its shard, or a person deleted the index meanwhile.
         if (!hasErrno(error, "ENOENT")) throw error;
         await ensureDirectory(disk, this.layout.shardOf(document.path));
         return await put();
       });
+    try {
+      const isPut = await putIntoShard().catch((error: unknown) => {
+        // The name belongs to something that is not a file.
+        if (!isUnreadable(error)) throw error;
+        return false;
+      });
+      if (isPut || (await this.#read(target)) !== undefined) return;
+      await removeTree(disk, target);
+      await putIntoShard();
     } finally {
       await discard(this.#staging, temp);
     }
   }
 
-  /** Undefined when there is none, and for one that cannot be read: it can be made again. */
+  /**
+   * Returns a document; undefined if there is none, or if it is unreadable: it can be extracted
+   * again.
+   */
   async find(path: string, change: number): Promise<Document | undefined> {
     const found = await this.#read(this.layout.document(path, change));
     return found?.path === path ? found : undefined;
   }
 
-  /** That of the highest change. */
+  /** Returns the document with the highest change for a path. */
   async findNewest(path: string): Promise<Document | undefined> {
     const hash = hashOf(path);
     const names = (await this.#names(this.layout.shardOf(path))).filter((name) => name.hash === hash);
@@ -59,7 +75,7 @@ export class Documents {
     return undefined;
   }
 
-  /** The newest of each path, in no order; with `change` only those of this change. */
+  /** Yields the newest document of each path, in no order; with `change` only those of this change. */
   async *all({ change }: { readonly change?: number } = {}): AsyncGenerator<Document> {
     for (const shard of this.layout.shards) {
       const names = await this.#names(`${this.layout.directory}/${shard}`);
@@ -70,16 +86,35 @@ export class Documents {
     }
   }
 
-  /** Removes those of `path` up to this change. */
+  /** Returns the highest change that has a document; 0 if there is none. */
+  async last(): Promise<number> {
+    let highest = 0;
+    for (const shard of this.layout.shards)
+      for (const { change } of await this.#names(`${this.layout.directory}/${shard}`))
+        highest = Math.max(highest, change);
+    return highest;
+  }
+
+  /** Yields the files of unreadable documents. */
+  async *unreadable(): AsyncGenerator<string> {
+    for (const shard of this.layout.shards)
+      for (const name of await this.#names(`${this.layout.directory}/${shard}`)) {
+        const path = this.#pathOf(name);
+        if ((await this.#read(path)) === undefined && (await this.#staging.disk.findStat(path)) !== undefined)
+          yield path;
+      }
+  }
+
+  /** Removes the documents of `path` up to this change. */
   async removeUpTo(path: string, change: number): Promise<void> {
     const hash = hashOf(path);
     for (const name of await this.#names(this.layout.shardOf(path)))
-      if (name.hash === hash && name.change <= change) await unlinkIfThere(this.#staging.disk, this.#pathOf(name));
+      if (name.hash === hash && name.change <= change) await this.#remove(name);
   }
 
   /**
-   * Removes documents that a newer one has replaced, and those that are not wanted; none of a later change than `upTo`.
-   * `isKnown` saves reading them. How many.
+   * Removes documents that a newer one has replaced, and unwanted ones, but none of a later change
+   * than `upTo`. `isKnown` saves reading them. Returns how many it removed.
    */
   async collect(
     upTo: number,
@@ -94,11 +129,20 @@ export class Documents {
         if (name.change > upTo || (newest.has(name) && isKnown(name.hash))) continue;
         const document = newest.has(name) ? await this.#read(this.#pathOf(name)) : undefined;
         if (document !== undefined && (await isWanted(document.path))) continue;
-        await unlinkIfThere(this.#staging.disk, this.#pathOf(name));
+        await this.#remove(name);
         count++;
       }
     }
     return count;
+  }
+
+  async #remove(name: DocumentName): Promise<void> {
+    const { disk } = this.#staging;
+    await unlinkIfThere(disk, this.#pathOf(name)).catch(async (error: unknown) => {
+      // Another program put a directory there.
+      if (!hasErrno(error, "EISDIR", "EPERM")) throw error;
+      await removeTree(disk, this.#pathOf(name));
+    });
   }
 
   async #read(path: string): Promise<Document | undefined> {

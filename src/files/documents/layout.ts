@@ -1,20 +1,21 @@
-// The names of what workers publish for all processes: documents, outcomes, and the record of the index that they form.
+// The names of the files that workers publish for all processes: documents, outcomes, and the
+// record of their index.
 import { createHash } from "node:crypto";
 import { findSlotNumber, slotName } from "../../format/name.ts";
 
-/** Outcomes in one directory: one listing tells all of them. */
+/** Outcomes per directory: one listing returns all of them. */
 const outcomesPerBlock = 1000;
 const documentPattern = /^([0-9a-f]{32})\.([0-9]{10})$/;
 
 export interface DocumentName {
-  /** Of the path. */
+  /** Hash of the path. */
   readonly hash: string;
   readonly change: number;
 }
 
 export class DocumentsLayout {
   readonly directory: string;
-  /** Names the index. Without it there is none, whatever else is there. */
+  /** The record that names the index. Without it there is no index, whatever else exists. */
   readonly record: string;
   readonly outcomes: string;
 
@@ -24,7 +25,7 @@ export class DocumentsLayout {
     this.outcomes = `${directory}/outcomes`;
   }
 
-  /** 256 of them. */
+  /** The 256 shards of the documents. */
   get shards(): string[] {
     return Array.from({ length: 256 }, (_, index) => index.toString(16).padStart(2, "0"));
   }
@@ -45,18 +46,18 @@ export class DocumentsLayout {
     return `${this.outcomes}/${slotName(Math.floor(change / outcomesPerBlock))}`;
   }
 
-  /** The blocks of these changes, each once. */
+  /** Returns the blocks of these changes, each once. */
   outcomeBlocks(changes: Iterable<number>): string[] {
     return [...new Set([...changes].map((change) => this.outcomeBlock(change)))];
   }
 }
 
-/** 128 bits. */
+/** Returns 128 bits of a hash, in hex digits. */
 export function hashOf(path: string): string {
   return createHash("sha256").update(path).digest("hex").slice(0, 32);
 }
 
-/** Undefined for a foreign file. */
+/** Parses the name of a document; undefined for a foreign file. */
 export function findDocumentName(name: string): DocumentName | undefined {
   const [, hash, number = ""] = documentPattern.exec(name) ?? [];
   const change = findSlotNumber(number);

@@ -1,17 +1,18 @@
-// The outcome of a change: what the work on it came to, for the engines of all processes and for waiting callers.
+// The outcome of a change: the result of the work on it, for the engines of all processes and for
+// waiting callers.
 import { countOf, flagOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
 
-/** With more documents than this an outcome only says that there are many. */
+/** An outcome with more documents than this only states that there are many. */
 export const documentsListedMax = 1000;
 
 export interface Outcome {
   readonly change: number;
-  /** At and below them only what this change or a later one has brought is found. */
+  /** At and below these paths, search finds only what this change or a later one brought. */
   readonly paths: readonly string[];
   /** Paths that have a document of this change. */
   readonly documents: readonly string[];
-  /** There are more of them than are listed. */
+  /** True if there are more documents than listed. */
   readonly hasMore: boolean;
   /** Why the work was given up. */
   readonly failed?: string;

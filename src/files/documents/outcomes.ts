@@ -1,7 +1,7 @@
-// The outcomes of all changes that were worked on. The first one of a change counts.
-import { ensureDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
+// The outcomes of all processed changes. The first outcome of a change counts.
+import { ensureDirectory, listIfThere, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { putIfAbsent } from "../../durable/publish/publish.ts";
-import { findRecord } from "../../durable/publish/record-file.ts";
+import { findRecord, isUnreadable } from "../../durable/publish/record-file.ts";
 import type { Staging } from "../../durable/publish/staging.ts";
 import { randomName } from "../../format/id.ts";
 import { findSlotNumber } from "../../format/name.ts";
@@ -11,7 +11,7 @@ import { documentsListedMax, outcomeKind, type Outcome } from "./outcome.ts";
 import type { DocumentsLayout } from "./layout.ts";
 
 export interface NewOutcome extends Pick<Outcome, "change" | "paths" | "failed"> {
-  /** Their paths; "many" when it is not known which there are. */
+  /** The paths of the documents; "many" if they are not known. */
   readonly documents: readonly string[] | "many";
 }
 
@@ -24,7 +24,7 @@ export class Outcomes {
     this.#layout = layout;
   }
 
-  /** To be called when the documents are durable. Durable when it resolves. */
+  /** Publishes an outcome; durable when it resolves. Call it after the documents are durable. */
   async publish({ documents, ...rest }: NewOutcome): Promise<void> {
     const { disk, random } = this.#staging;
     const hasMore = documents === "many" || documents.length > documentsListedMax;
@@ -38,39 +38,57 @@ export class Outcomes {
     });
   }
 
+  /**
+   * Returns the outcome of a change. An unreadable one does not name its paths; its documents are
+   * found by their names.
+   */
   async find(change: number): Promise<Outcome | undefined> {
-    return await findRecord(this.#staging.disk, outcomeKind, this.#layout.outcome(change));
+    try {
+      return await findRecord(this.#staging.disk, outcomeKind, this.#layout.outcome(change));
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      return { change, paths: [], documents: [], hasMore: true };
+    }
   }
 
-  /** Which of these changes have one. On a share as new as a listing is there. */
+  /**
+   * Returns those of these changes that have an outcome. On a share the answer is as fresh as a
+   * listing.
+   */
   async among(changes: readonly number[]): Promise<number[]> {
     const wanted = new Set(changes);
     const found: number[] = [];
     for (const block of this.#layout.outcomeBlocks(changes))
-      for (const name of await this.#names(block)) {
+      for (const name of await listIfThere(this.#staging.disk, block)) {
         const change = findSlotNumber(name);
         if (change !== undefined && wanted.has(change)) found.push(change);
       }
     return found.sort((a, b) => a - b);
   }
 
-  /** Removes those up to this change, which no process needs any more. */
+  /** Returns the highest change that has an outcome; 0 if there is none. */
+  async last(): Promise<number> {
+    const blocks = (await listIfThere(this.#staging.disk, this.#layout.outcomes)).filter(
+      (name) => findSlotNumber(name) !== undefined,
+    );
+    for (const block of blocks.sort().reverse()) {
+      const names = await listIfThere(this.#staging.disk, `${this.#layout.outcomes}/${block}`);
+      const last = names.reduce((highest, name) => Math.max(highest, findSlotNumber(name) ?? 0), 0);
+      if (last > 0) return last;
+    }
+    return 0;
+  }
+
+  /** Removes the outcomes up to this change, which no process needs any more. */
   async removeUpTo(change: number): Promise<void> {
-    for (const block of await this.#names(this.#layout.outcomes)) {
+    for (const block of await listIfThere(this.#staging.disk, this.#layout.outcomes)) {
       const directory = `${this.#layout.outcomes}/${block}`;
-      const names = (findSlotNumber(block) === undefined ? [] : await this.#names(directory)).sort();
+      const names = (
+        findSlotNumber(block) === undefined ? [] : await listIfThere(this.#staging.disk, directory)
+      ).sort();
       for (const name of names)
         if ((findSlotNumber(name) ?? Infinity) <= change)
           await unlinkIfThere(this.#staging.disk, `${directory}/${name}`);
-    }
-  }
-
-  async #names(directory: string): Promise<string[]> {
-    try {
-      return await this.#staging.disk.list(directory);
-    } catch (error) {
-      if (hasErrno(error, "ENOENT", "ENOTDIR")) return [];
-      throw error;
     }
   }
 }

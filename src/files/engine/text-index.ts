@@ -1,29 +1,36 @@
-// The index that is built in: full text by SQLite FTS5 in the memory of this process, vectors beside it.
+// The built-in index: full text by SQLite FTS5 in the memory of this process, with vectors beside
+// it.
 import type { BindingSpec, Database, SqlValue, Sqlite3Static } from "@sqlite.org/sqlite-wasm";
 import type { DerivedIndex, SearchHit } from "../model/derived-index.ts";
 import { excerptOf } from "./excerpt.ts";
-import { matchExpression } from "./query.ts";
+import { matchExpression, termsOf, type Term } from "./query.ts";
 import { loadSqlite } from "./sqlite.ts";
 import { Vectors } from "./vectors.ts";
+import { toWords } from "./words.ts";
 
-/** Texts lie in `texts`, under the same number as their file. A rename touches no text. */
+/**
+ * The words of a file have its number, and so has its text if that differs from the words. A rename
+ * touches neither. The words are kept: to delete them, the engine needs exactly the same words
+ * again.
+ */
 const schema = `
   CREATE TABLE files (
     id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, change INTEGER NOT NULL, vector BLOB);
-  CREATE VIRTUAL TABLE texts USING fts5(text, tokenize = 'unicode61 remove_diacritics 2');`;
-/** "/" is followed by "0", so this is the path itself and all below it. Binary order, as SQLite compares. */
+  CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+  CREATE VIRTUAL TABLE words USING fts5(text, tokenize = "unicode61 remove_diacritics 2 categories 'L* N* M* Co'");`;
+/** "0" follows "/" in binary order, in which SQLite compares: this selects the path itself and everything below it. */
 const isUnder = "(path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0'))";
-/** Of each text that is found, so much is looked at for an excerpt. */
+/** How much of each found text is searched for an excerpt. */
 const excerptedLength = 128 * 1024;
-/** Of the two orders, by words and by vectors, for one that counts both (reciprocal rank fusion). */
+/** Constant of reciprocal rank fusion, which merges the orders by words and by vectors. */
 const rankOffset = 60;
-/** How many more are looked at in each order than are asked for. */
+/** How many times more hits than requested are considered in each order. */
 const depth = 4;
 
 export interface IndexedFile {
   readonly path: string;
   readonly stamp: string;
-  /** The change that the text was extracted for. */
+  /** The change for which the text was extracted. */
   readonly change: number;
 }
 
@@ -32,9 +39,16 @@ export interface IndexedText extends IndexedFile {
   readonly vector?: readonly number[] | undefined;
 }
 
+export interface DropOptions {
+  readonly before?: number | undefined;
+  readonly limit?: number | undefined;
+}
+
 type Hit = SearchHit & { readonly stamp: string };
 
-/** All work is done at once: between two calls there is no half of a change. */
+/**
+ * An index in memory. All work is synchronous: no half-done change is visible between two calls.
+ */
 export class TextIndex implements DerivedIndex {
   readonly #sqlite: Sqlite3Static;
   readonly #database: Database;
@@ -45,7 +59,7 @@ export class TextIndex implements DerivedIndex {
     this.#database = database;
   }
 
-  /** An empty one, or one that `bytes`, which `toBytes` gave, were made of. */
+  /** Opens an empty index, or one from the `bytes` that `toBytes` returned. */
   static async open(bytes?: Uint8Array): Promise<TextIndex> {
     const sqlite = await loadSqlite();
     const index = new TextIndex(sqlite, new sqlite.oo1.DB(":memory:"));
@@ -71,7 +85,10 @@ export class TextIndex implements DerivedIndex {
     this.put([{ path, text, vector, stamp, change: 0 }]);
   }
 
-  /** Together. Of two texts of one path that of the higher change counts, in whichever order they come. */
+  /**
+   * Adds all files in one transaction. If two texts have the same path, the one with the higher
+   * change counts, in whichever order they arrive.
+   */
   put(files: readonly IndexedText[]): void {
     this.#database.transaction(() => {
       for (const file of files) this.#put(file);
@@ -82,12 +99,17 @@ export class TextIndex implements DerivedIndex {
     this.drop(path);
   }
 
-  /** Removes `path` and all below it; with `before` only what an earlier change than that has brought. */
-  drop(path: string, { before = Number.MAX_SAFE_INTEGER }: { readonly before?: number } = {}): void {
+  /**
+   * Removes `path` and everything below it. With `before`, it removes only files that an earlier
+   * change brought. Removes at most `limit` files, and returns how many.
+   */
+  drop(path: string, { before = Number.MAX_SAFE_INTEGER, limit = -1 }: DropOptions = {}): number {
     const where = path === "" ? "?1 = ''" : isUnder;
-    this.#database.transaction(() => {
-      for (const [id] of this.#rows(`SELECT id FROM files WHERE ${where} AND change < ?2`, [path, before]))
-        this.#delete(Number(id));
+    const sql = `SELECT id FROM files WHERE ${where} AND change < ?2 LIMIT ?3`;
+    return this.#database.transaction(() => {
+      const rows = this.#rows(sql, [path, before, limit]);
+      for (const [id] of rows) this.#delete(Number(id));
+      return rows.length;
     });
   }
 
@@ -103,7 +125,7 @@ export class TextIndex implements DerivedIndex {
     });
   }
 
-  /** Files with all words of `text` first; where there are none, those with any of them. */
+  /** Returns files with all terms of `text`; if there are none, those with any of them. Throws TOO_LARGE. */
   async search(
     text: string,
     {
@@ -113,12 +135,13 @@ export class TextIndex implements DerivedIndex {
     }: { under?: string | undefined; limit?: number | undefined; vector?: readonly number[] | undefined } = {},
   ): Promise<Hit[]> {
     const count = vector === undefined ? limit : limit * depth;
-    const all = matchExpression(text, "all");
-    const any = matchExpression(text, "any");
+    const terms = termsOf(text);
+    const all = matchExpression(terms, "all");
+    const any = matchExpression(terms, "any");
     let matches = this.#match(all, under, count);
     if (matches.length === 0 && any !== all) matches = this.#match(any, under, count);
     const ranked = vector === undefined ? matches : this.#withVector(matches, vector, under, count).slice(0, limit);
-    return ranked.map(({ id, score }) => this.#hit(id, score, text));
+    return ranked.map(({ id, score }) => this.#hit(id, score, terms));
   }
 
   find(path: string): IndexedFile | undefined {
@@ -126,13 +149,13 @@ export class TextIndex implements DerivedIndex {
     return row === undefined ? undefined : toFile(row);
   }
 
-  /** All files, in the order of their paths. */
+  /** Returns all files, ordered by path. */
   files(): IndexedFile[] {
     return this.#rows("SELECT path, stamp, change FROM files ORDER BY path").map(toFile);
   }
 
   async clear(): Promise<void> {
-    this.#database.exec("DELETE FROM files; DELETE FROM texts;");
+    this.#database.exec("DELETE FROM files; DELETE FROM texts; DELETE FROM words;");
     this.#vectors.clear();
   }
 
@@ -140,7 +163,7 @@ export class TextIndex implements DerivedIndex {
     this.#database.close();
   }
 
-  /** A copy of all of it, for `open`. */
+  /** Returns a copy of the whole index, for `open`. */
   toBytes(): Uint8Array {
     return this.#sqlite.capi.sqlite3_js_db_export(this.#database);
   }
@@ -154,8 +177,8 @@ export class TextIndex implements DerivedIndex {
     this.#database.checkRc(code);
     for (const [id, vector] of this.#rows("SELECT id, vector FROM files WHERE vector IS NOT NULL"))
       this.#vectors.set(Number(id), toVector(vector as Uint8Array));
-    // Damage shows here, and not in the middle of a search.
-    this.#number("SELECT count(*) FROM texts WHERE texts MATCH '\"a\"'");
+    // This query finds damage now, rather than in the middle of a search.
+    this.#number("SELECT count(*) FROM words WHERE words MATCH '\"a\"'");
   }
 
   #put({ path, text, vector, stamp, change }: IndexedText): void {
@@ -170,7 +193,9 @@ export class TextIndex implements DerivedIndex {
       packed === undefined ? null : new Uint8Array(packed.buffer),
     ]);
     const id = this.#number("SELECT last_insert_rowid()");
-    this.#run("INSERT INTO texts (rowid, text) VALUES (?, ?)", [id, text]);
+    const words = toWords(text);
+    this.#run("INSERT INTO words (rowid, text) VALUES (?, ?)", [id, words]);
+    if (words !== text) this.#run("INSERT INTO texts (id, text) VALUES (?, ?)", [id, text]);
     if (packed !== undefined) this.#vectors.set(id, packed);
   }
 
@@ -179,7 +204,8 @@ export class TextIndex implements DerivedIndex {
   }
 
   #delete(id: number): void {
-    this.#run("DELETE FROM texts WHERE rowid = ?", [id]);
+    this.#run("DELETE FROM words WHERE rowid = ?", [id]);
+    this.#run("DELETE FROM texts WHERE id = ?", [id]);
     this.#run("DELETE FROM files WHERE id = ?", [id]);
     this.#vectors.delete(id);
   }
@@ -187,8 +213,9 @@ export class TextIndex implements DerivedIndex {
   #match(expression: string | undefined, under: string, limit: number): Ranked[] {
     if (expression === undefined) return [];
     const among = under === "" ? "?1 = ''" : `rowid IN (SELECT id FROM files WHERE ${isUnder})`;
-    // Not by the column `rank`, which has the same value: a search by that was seen to take 1.4 times as long.
-    const sql = `SELECT rowid, bm25(texts) AS score FROM texts WHERE texts MATCH ?2 AND ${among} ORDER BY score LIMIT ?3`;
+    // Not ordered by the column `rank`, which has the same value: that made a search take 1.4 times
+    // as long.
+    const sql = `SELECT rowid, bm25(words) AS score FROM words WHERE words MATCH ?2 AND ${among} ORDER BY score LIMIT ?3`;
     return this.#rows(sql, [under, expression, limit]).map(([id, score]) => ({
       id: Number(id),
       score: -Number(score),
@@ -206,13 +233,15 @@ export class TextIndex implements DerivedIndex {
     return [...scores].map(([id, score]) => ({ id, score })).sort((a, b) => b.score - a.score);
   }
 
-  /** With the place where the words are; without words, with the beginning of the text. */
-  #hit(id: number, score: number, query: string): Hit {
+  /** Returns a hit. Its excerpt shows the words; without words, the beginning of the text. */
+  #hit(id: number, score: number, terms: readonly Term[]): Hit {
     const [file = []] = this.#rows("SELECT path, stamp, change FROM files WHERE id = ?", [id]);
-    const [row] = this.#rows(`SELECT substr(text, 1, ${excerptedLength}) FROM texts WHERE rowid = ?`, [id]);
+    const text = "coalesce((SELECT text FROM texts WHERE id = ?1), (SELECT text FROM words WHERE rowid = ?1))";
+    const [row] = this.#rows(`SELECT substr(${text}, 1, ${excerptedLength})`, [id]);
     const { path, stamp } = toFile(file);
-    const text = textOf(row?.[0]);
-    return { path, score, stamp, excerpt: excerptOf(text, query, { isCut: text.length >= excerptedLength }) };
+    const beginning = textOf(row?.[0]);
+    const isCut = beginning.length >= excerptedLength;
+    return { path, score, stamp, excerpt: excerptOf(beginning, terms, { isCut }) };
   }
 
   #rows(sql: string, bind: BindingSpec = []): SqlValue[][] {
@@ -241,7 +270,7 @@ function toFile([path, stamp, change]: readonly SqlValue[]): IndexedFile {
   return { path: textOf(path), stamp: textOf(stamp), change: Number(change) };
 }
 
-/** The bytes may begin anywhere in the memory of the engine. */
+/** Returns a copy, because the bytes may start unaligned in the engine's memory. */
 function toVector(bytes: Uint8Array): Float32Array {
   return new Float32Array(new Uint8Array(bytes).buffer);
 }

@@ -1,4 +1,4 @@
-// Vectors of an index, compared one by one: exact, and quick enough for tens of thousands.
+// Vectors of an index, compared one by one: exact, and fast enough for tens of thousands.
 
 export interface Near {
   readonly id: number;
@@ -7,7 +7,7 @@ export interface Near {
 }
 
 export class Vectors {
-  /** Of length 1. */
+  /** Normalized to length 1. */
   readonly #byId = new Map<number, Float32Array>();
 
   set(id: number, vector: Float32Array): void {
@@ -22,7 +22,7 @@ export class Vectors {
     this.#byId.clear();
   }
 
-  /** The nearest first. Vectors of another length are of another model, and are left out. */
+  /** Returns the nearest first. Vectors of another length belong to another model and are skipped. */
   nearest(vector: readonly number[], limit: number, isWanted: (id: number) => boolean): Near[] {
     const wanted = toUnitLength(Float32Array.from(vector));
     const all: Near[] = [];

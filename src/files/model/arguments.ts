@@ -1,4 +1,5 @@
-// The arguments of the calls of a tree, checked before anything is done. TypeErrors name the call and the argument.
+// Checks the arguments of a tree's calls before anything is done. TypeErrors name the call and the
+// argument.
 import type { Body, Cancel } from "../../common.ts";
 import { checkTimeout } from "../../durable/wait/deadline.ts";
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
@@ -17,7 +18,7 @@ import type {
 const fileOptions: OptionNames<FileOptions> = { timeoutMs: true, signal: true, within: true };
 const writeOptions: OptionNames<WriteOptions> = { ...fileOptions, ifStamp: true };
 const addOptions: OptionNames<AddOptions> = { ...fileOptions, naming: true };
-const listOptions: OptionNames<ListOptions> = { signal: true, deep: true };
+const listOptions: OptionNames<ListOptions> = { signal: true, deep: true, onProblem: true };
 const changesOptions: OptionNames<ChangesOptions> = { signal: true, under: true, after: true };
 const filesOptions: OptionNames<FilesOptions> = {
   index: true,
@@ -29,12 +30,13 @@ const filesOptions: OptionNames<FilesOptions> = {
   summarize: true,
   sessions: true,
   functionTimeoutMs: true,
+  work: true,
 };
-/** A longer time would be over at once. */
+/** A timer with a longer time would fire at once. */
 const timerMsMax = 2 ** 31 - 1;
 const namings: readonly unknown[] = ["replace", "fail", "suffix"];
 
-/** TypeError for what is not a text. What a path may be is for the tree to say: INVALID_PATH. */
+/** Throws TypeError unless it is a string. The tree decides which paths are valid: INVALID_PATH. */
 export function checkPath(call: string, argument: string, path: unknown): void {
   if (typeof path !== "string") throw new TypeError(`${call}: ${argument} must be a path, not ${typeof path}.`);
 }
@@ -43,18 +45,25 @@ export function checkCancel(call: string, options: Cancel): void {
   checkCall<Cancel>(call, options, { signal: true });
 }
 
-/** Names of options, and those that many calls have in common. */
+/** Checks the names of options, and the options that many calls share. */
 export function checkCall<O extends object>(call: string, options: O, names: OptionNames<O>): void {
   checkOptions(call, options, names);
-  const { signal, under, onProgress } = options as { signal?: unknown; under?: unknown; onProgress?: unknown };
+  const { signal, under, onProgress, onProblem } = options as Readonly<Record<string, unknown>>;
   if (signal !== undefined && !isSignal(signal)) throw new TypeError(`${call}: signal must be an AbortSignal.`);
   if (under !== undefined) checkPath(call, "under", under);
   checkFunction(call, "onProgress", onProgress);
+  checkFunction(call, "onProblem", onProblem);
 }
 
 export function checkFileOptions(call: string, options: FileOptions): void {
   checkCall(call, options, fileOptions);
   checkWait(options);
+}
+
+export function checkUpdate(call: string, path: unknown, change: unknown, options: FileOptions): void {
+  checkPath(call, "path", path);
+  if (typeof change !== "function") throw new TypeError(`${call}: change must be a function.`);
+  checkFileOptions(call, options);
 }
 
 export function checkWrite(path: unknown, body: unknown, options: WriteOptions): asserts body is Body {
@@ -68,7 +77,7 @@ export function checkWrite(path: unknown, body: unknown, options: WriteOptions):
   if (!isBody) throw new TypeError("write: body must be a string, bytes, or an async iterable of bytes.");
   const { ifStamp } = options;
   if (ifStamp !== undefined && ifStamp !== null && typeof ifStamp !== "string")
-    throw new TypeError("write: ifStamp must be a stamp, or null for a file that is not there.");
+    throw new TypeError("write: ifStamp must be a stamp, or null for a file that does not exist.");
 }
 
 export function checkAdd(path: unknown, staged: unknown, options: AddOptions): void {
@@ -98,9 +107,9 @@ export function checkChanges(options: ChangesOptions): void {
 export function checkFilesOptions(call: "openFiles" | "files", options: FilesOptions | OpenFilesOptions): void {
   const { locks: _locks, leaseMs: _leaseMs, ...ofStore } = filesOptions;
   if (call === "files") checkOptions<Partial<FilesOptions>>(call, options, ofStore as OptionNames<FilesOptions>);
-  else checkOptions<OpenFilesOptions>(call, options, { ...filesOptions, work: true, create: true, id: true });
+  else checkOptions<OpenFilesOptions>(call, options, { ...filesOptions, create: true, id: true });
   if (options.timeoutMs !== undefined) checkTimeout(options.timeoutMs);
-  const { index, sessions, functionTimeoutMs, work } = options as OpenFilesOptions;
+  const { index, sessions, functionTimeoutMs, work } = options;
   if (index !== undefined && index !== false) checkIndex(call, index);
   for (const name of ["extract", "embed", "summarize"] as const) checkFunction(call, name, options[name]);
   if (sessions !== undefined) checkSessions(call, sessions);

@@ -1,72 +1,82 @@
-// Adding a directory that was prepared elsewhere: in one step, under a tree lock that is kept until it is indexed.
-// The lock goes to the worker with the ticket.
+// Adds a directory that was prepared elsewhere, in one step. The tree lock is kept until the
+// directory is indexed: the ticket carries it to the worker.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { isWithin } from "../../format/path-key.ts";
-import type { Added, AddOptions, Change } from "../model/file-tree.ts";
-import {
-  bringInDirectories,
-  fillDirectories,
-  lookAtTarget,
-  mustHaveWay,
-  type TargetLook,
-} from "./missing-directories.ts";
+import type { Added, AddOptions } from "../model/file-tree.ts";
+import { commit, type Call, type Committed, type OperationContext, type Plan } from "./commit.ts";
 import { mustHaveNoMounts } from "./one-device.ts";
 import type { StagedDirectory } from "./staged-directory.ts";
-import type { Call, Granted, Plan, TreeWork } from "./tree-work.ts";
+import { bringIn, bringInDirectories, findTarget, lockedFor, mustBeReachable, type FoundTarget } from "./target.ts";
 
-/** More names of one kind than a directory should have. */
+/** No directory should have this many names of one kind. */
 const suffixMax = 10_000;
 
-interface AddPlan extends Plan, TargetLook {
+interface AddPlan extends Plan, FoundTarget {
   readonly target: string;
 }
 
-/** `staged` is removed when the commit is done. */
+/** Adds the staged directory, and removes `staged` after the commit. */
 export async function addDirectory(
-  work: TreeWork,
+  context: OperationContext,
   path: string,
   staged: StagedDirectory,
   { naming = "replace", ...options }: AddOptions,
 ): Promise<Added> {
   const call: Call = { name: "add", path, ...options };
-  const added =
-    naming === "suffix"
-      ? await addUnderFreeName(work, call, staged)
-      : await work.underLock(
-          call,
-          () => lookForAdd(work, path),
-          async (granted, plan) => {
-            if (naming === "fail" && plan.found !== undefined) throw exists(plan.target);
-            return await takeIn(work, granted, plan, staged, call);
-          },
-        );
+  const add = naming === "suffix" ? addUnderFreeName : addAt;
+  const added = await add(context, call, staged, naming);
+  if (added === undefined) throw exists(path);
   await staged.consume();
-  return added;
+  return { path: added.change.path, task: added.task };
 }
 
-async function lookForAdd({ place }: TreeWork, path: string): Promise<AddPlan> {
-  const { path: target } = await place.locate(path);
-  const look = await lookAtTarget(place, target);
-  return { ...look, target, requests: [{ path: look.missing ?? target, mode: "tree" }] };
+/**
+ * Adds at this path. If it exists, throws FILE_EXISTS with "fail", and returns undefined with
+ * "suffix".
+ */
+async function addAt(
+  context: OperationContext,
+  call: Call,
+  staged: StagedDirectory,
+  naming: AddOptions["naming"],
+): Promise<Committed | undefined> {
+  const { tree } = context;
+  return await commit<AddPlan>(context, call, {
+    plan: () => planAdd(context, call.path),
+    draft: async (plan) => {
+      const { target, found } = plan;
+      if (found !== undefined && naming === "suffix") return undefined;
+      if (found !== undefined && naming === "fail") throw exists(target);
+      mustBeReachable(target, plan);
+      if (found !== undefined) await mustHaveNoMounts(tree, target, found);
+      return {
+        change: { kind: "written", path: target },
+        options: { isSingle: found === undefined },
+        stage: async (steps) => {
+          if (found !== undefined) await steps.out(target);
+          await bringIn(tree, steps, plan, (path) => staged.fill(path));
+          call.signal?.throwIfAborted();
+        },
+        takesAway: found !== undefined,
+        isLockedUntilIndexed: true,
+      };
+    },
+  });
 }
 
-/** The first of `path`, `path_1`, `path_2` … that is free and not locked. */
-async function addUnderFreeName(work: TreeWork, call: Call, staged: StagedDirectory): Promise<Added> {
-  const { path: target } = await work.place.locate(call.path);
-  await ensureParent(work, call, target);
+/** Adds under the first of `path`, `path_1`, `path_2` … that is free and not locked. */
+async function addUnderFreeName(context: OperationContext, call: Call, staged: StagedDirectory): Promise<Committed> {
+  const { tree } = context;
+  const { path: target } = await tree.locate(call.path);
+  await ensureParent(context, call, target);
   for (let suffix = 0; suffix <= suffixMax; suffix++) {
     const candidate = suffix === 0 ? target : `${target}_${suffix}`;
-    if ((await work.place.findLook(candidate)) !== undefined) continue;
+    if ((await tree.findLook(candidate)) !== undefined) continue;
     try {
-      const added = await work.underLock(
-        { ...call, path: candidate, timeoutMs: 0 },
-        () => lookForAdd(work, candidate),
-        async (granted, plan) =>
-          plan.found === undefined ? await takeIn(work, granted, plan, staged, call) : undefined,
-      );
+      const added = await addAt(context, { ...call, path: candidate, timeoutMs: 0 }, staged, "suffix");
       if (added !== undefined) return added;
     } catch (error) {
-      // The next name is as busy when the lock is on a directory above.
+      // If a directory above is locked, the next name is locked too.
       const isOfThisName =
         isHoldfastError(error, "RESOURCE_BUSY") &&
         error.blockedBy.length > 0 &&
@@ -77,73 +87,30 @@ async function addUnderFreeName(work: TreeWork, call: Call, staged: StagedDirect
   throw exists(`${target}_${suffixMax}`);
 }
 
-/** In a commit of its own: all that look for a free name there would need the lock on the missing directory. */
-async function ensureParent(work: TreeWork, call: Call, target: string): Promise<void> {
-  if ((await lookAtTarget(work.place, target)).missing === undefined) return;
-  await work.underLock(
-    call,
-    () => lookForAdd(work, target),
-    async (granted, plan) => {
-      mustHaveWay(target, plan);
+/**
+ * Creates missing directories in a separate commit. Otherwise every caller that searches for a free
+ * name would need the lock on the missing directory.
+ */
+async function ensureParent(context: OperationContext, call: Call, target: string): Promise<void> {
+  const { tree } = context;
+  if ((await findTarget(tree, target)).missing === undefined) return;
+  await commit<AddPlan>(context, call, {
+    plan: () => planAdd(context, target),
+    draft: async (plan, begin) => {
+      mustBeReachable(target, plan);
       const { missing } = plan;
-      if (missing !== undefined) await bringInDirectories(work.place, granted, { highest: missing, target });
+      if (missing !== undefined) await bringInDirectories(tree, begin, { highest: missing, target });
+      return undefined;
     },
-  );
+  });
 }
 
-async function takeIn(
-  work: TreeWork,
-  granted: Granted,
-  plan: AddPlan,
-  staged: StagedDirectory,
-  call: Call,
-): Promise<Added> {
-  const { place } = work;
-  const { target, found, missing } = plan;
-  mustHaveWay(target, plan);
-  const draft = await granted.draft();
-  if (found !== undefined) await mustHaveNoMounts(place, target, found);
-  const fill = (path: string): Promise<void> => staged.fill(path);
-  const stage = async (): Promise<void> => {
-    if (found !== undefined) await draft.out(target);
-    if (missing === undefined) await draft.in(target, fill);
-    else await draft.in(missing, (path) => fillDirectories(place.disk, { highest: missing, target }, path, fill));
-    call.signal?.throwIfAborted();
-  };
-  const takesAway = found !== undefined;
-  const change = await work.commit(draft, { change: { kind: "written", path: target }, stage, takesAway });
-  return { path: target, task: await handOver(work, granted, change, call) };
-}
-
-/** The lock goes to the worker; without an index it ends with this call. */
-async function handOver(work: TreeWork, { hold }: Granted, change: Change, { within }: Call): Promise<string> {
-  const { queue } = work;
-  if (!queue.isOn) return "";
-  // Such a hold ends with the one that it is within, and cannot go to another process.
-  if (within !== undefined) return await queue.indexWithin(change, hold);
-  let token: string;
-  try {
-    token = await hold.transfer();
-  } catch (error) {
-    // The hold was lost. What was committed is done, and the worker takes a lock of its own.
-    if (!isHoldfastError(error)) throw error;
-    return await work.tell(change);
-  }
-  const task = await work.tell(change, token);
-  if (task === "") await takeBack(work, token);
-  return task;
-}
-
-/** No worker gets the token: without this the offer would stand in the way until it lapses. */
-async function takeBack({ place }: TreeWork, token: string): Promise<void> {
-  try {
-    const hold = await (await place.locks()).receive(token);
-    await hold.release();
-  } catch (error) {
-    if (!isHoldfastError(error)) throw error;
-  }
+async function planAdd({ tree }: OperationContext, path: string): Promise<AddPlan> {
+  const located = await tree.locate(path);
+  const found = await findTarget(tree, located.path);
+  return { ...found, target: located.path, requests: [{ ...lockedFor(tree, located, found), mode: "tree" }] };
 }
 
 function exists(path: string): Error {
-  return holdfastError("FILE_EXISTS", `${path} is there already, and nothing was added.`, { path });
+  return holdfastError("FILE_EXISTS", `${path} already exists, and nothing was added.`, { path });
 }

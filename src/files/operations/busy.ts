@@ -1,9 +1,13 @@
-// RESOURCE_BUSY: which hold is in the way of an operation, how long it has been there, and whether waiting helps.
+// RESOURCE_BUSY: which hold blocks an operation, how long it has been held, and whether waiting
+// helps.
 import type { BlockingLock } from "../../common.ts";
 import { holdfastError, isHoldfastError, type HoldfastErrorOf } from "../../errors.ts";
 import { indexingTag, tagPrefix } from "../tree/layout.ts";
 
-/** Whether only the indexing of this process is in the way, which looks for a moment whether a change is over. */
+/**
+ * True if only the indexing of this process blocks, which locks the path for a moment to see that a
+ * change is over.
+ */
 export function isOwnGlance(error: HoldfastErrorOf<"LOCK_TIMEOUT">, own: string): boolean {
   const { blockedBy } = error;
   return (
@@ -12,7 +16,10 @@ export function isOwnGlance(error: HoldfastErrorOf<"LOCK_TIMEOUT">, own: string)
   );
 }
 
-/** `own`: the holder id of this process, if it is known. Other errors than of a wait pass. */
+/**
+ * Converts a lock time-out or a deadlock to RESOURCE_BUSY, and returns other errors unchanged.
+ * `own`: the holder id of this process, if known.
+ */
 export function busyError(call: string, path: string, error: unknown, own: string | undefined): unknown {
   if (isHoldfastError(error, "LOCK_TIMEOUT")) return fromTimeout(call, path, error, own);
   if (!isHoldfastError(error, "DEADLOCK")) return error;
@@ -27,8 +34,9 @@ function fromTimeout(
   own: string | undefined,
 ): unknown {
   const { blockedBy, waitedMs } = error;
-  // A hold that the program took by itself, and did not give as `within`, ends only when its owner goes on. The locks of
-  // operations and of the indexing end by themselves, whichever process has them.
+  // A hold that the program acquired itself and did not pass as `within` ends only when the program
+  // releases it. The locks of operations and of indexing end automatically, whichever process holds
+  // them.
   const isOwn = blockedBy.some(({ holder, tag }) => holder.id === own && tag?.startsWith(tagPrefix) !== true);
   const advice = isOwn
     ? "Nothing was done. This process holds it itself: give that hold as `within`, or release it."

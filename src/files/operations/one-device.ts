@@ -1,40 +1,36 @@
-// Another file system that is mounted inside the tree: what is on it cannot be renamed, so it is refused before
-// anything is committed.
-import { isLink } from "../../durable/publish/directory.ts";
+// Refuses paths on another file system that is mounted inside the tree, before anything is
+// committed: a rename cannot cross file systems.
+import { isLink, listIfThere } from "../../durable/publish/directory.ts";
 import { holdfastError } from "../../errors.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
-import type { TreePlace } from "../tree/tree-place.ts";
+import type { Tree } from "../tree/tree.ts";
 
-/** CROSS_DEVICE when another file system is mounted at `path` itself: a mount cannot be renamed. */
-export async function mustNotBeMounted(place: TreePlace, path: string, { device }: FileStat): Promise<void> {
-  if (device !== (await place.disk.stat(place.root)).device) throw mounted(path);
+/**
+ * Throws CROSS_DEVICE if another file system is mounted at `path` itself: a mount cannot be
+ * renamed.
+ */
+export async function mustNotBeMounted(tree: Tree, path: string, { device }: FileStat): Promise<void> {
+  if (device !== (await tree.disk.stat(tree.root)).device) throw mounted(path);
 }
 
-/** The same at `path` and below it: what is on a mount would be deleted with the directory. */
-export async function mustHaveNoMounts(place: TreePlace, path: string, found: FileStat): Promise<void> {
-  const { disk } = place;
-  const { device } = await disk.stat(place.root);
+/**
+ * Throws CROSS_DEVICE for a mount at `path` or below it: the content of the mount would be deleted
+ * with the directory.
+ */
+export async function mustHaveNoMounts(tree: Tree, path: string, found: FileStat): Promise<void> {
+  const { disk } = tree;
+  const { device } = await disk.stat(tree.root);
   const check = async (at: string, stat: FileStat): Promise<void> => {
     if (stat.device !== device) throw mounted(at);
     if (stat.kind !== "directory") return;
-    for (const name of await namesIn(place, at)) {
-      // A link is renamed and removed as such, wherever it leads, also in a circle.
-      if (await isLink(disk, place.pathOf(`${at}/${name}`))) continue;
-      const below = await disk.findStat(place.pathOf(`${at}/${name}`));
+    for (const name of await listIfThere(disk, tree.pathOf(at))) {
+      // A link is renamed and removed as a link, wherever it leads, even in a circle.
+      if (await isLink(disk, tree.pathOf(`${at}/${name}`))) continue;
+      const below = await disk.findStat(tree.pathOf(`${at}/${name}`));
       if (below !== undefined) await check(`${at}/${name}`, below);
     }
   };
-  if (!(await isLink(disk, place.pathOf(path)))) await check(path, found);
-}
-
-async function namesIn(place: TreePlace, directory: string): Promise<string[]> {
-  try {
-    return await place.disk.list(place.pathOf(directory));
-  } catch (error) {
-    if (hasErrno(error, "ENOENT", "ENOTDIR")) return [];
-    throw error;
-  }
+  if (!(await isLink(disk, tree.pathOf(path)))) await check(path, found);
 }
 
 function mounted(path: string): Error {

@@ -1,37 +1,36 @@
-// Removing a file or a directory: out of the index first, then out of the tree, in one step.
+// Removes a file or a directory: first from the index, then from the tree in one step.
 import type { FileStat } from "../../ports/disk.ts";
+import type { Located } from "../../locks/naming/lock-key.ts";
 import type { FileOptions } from "../model/file-tree.ts";
 import { noSuchFile } from "../tree/tree-reader.ts";
+import { commit, type OperationContext, type Plan } from "./commit.ts";
 import { mustHaveNoMounts } from "./one-device.ts";
-import type { Plan, TreeWork } from "./tree-work.ts";
 
 interface RemovePlan extends Plan {
-  readonly target: string;
+  readonly target: Located;
   readonly found: FileStat | undefined;
 }
 
-export async function removePath(work: TreeWork, path: string, options: FileOptions): Promise<void> {
-  const change = await work.underLock(
+export async function removePath(context: OperationContext, path: string, options: FileOptions): Promise<void> {
+  const { tree } = context;
+  await commit<RemovePlan>(
+    context,
     { name: "remove", path, ...options },
-    () => lookForRemoval(work, path),
-    async (granted, { target, found }) => {
-      if (found === undefined) throw noSuchFile(path);
-      await mustHaveNoMounts(work.place, target, found);
-      const draft = await granted.draft();
-      const stage = (): Promise<void> => draft.out(target);
-      return await work.commit(draft, { change: { kind: "removed", path: target }, stage, takesAway: true });
+    {
+      // Locks even a missing path: acquiring the lock completes what a dead process committed, and
+      // the path is checked again.
+      plan: async () => {
+        const target = await tree.locate(path);
+        const found = await tree.findLook(target.path);
+        const mode = found?.kind === "directory" ? "tree" : "exact";
+        return { target, found, requests: [{ ...target, mode }] };
+      },
+      draft: async ({ target, found }) => {
+        if (found === undefined) throw noSuchFile(path);
+        await mustHaveNoMounts(tree, target.path, found);
+        const change = { kind: "removed", path: target.path } as const;
+        return { change, stage: (steps) => steps.out(target), takesAway: true };
+      },
     },
   );
-  await work.tell(change);
-}
-
-/**
- * Also for what is not there the lock is taken: what a dead process has committed is completed before the look that
- * counts.
- */
-async function lookForRemoval({ place }: TreeWork, path: string): Promise<RemovePlan> {
-  const { path: target } = await place.locate(path);
-  const found = await place.findLook(target);
-  const mode = found?.kind === "directory" ? ("tree" as const) : ("exact" as const);
-  return { target, found, requests: [{ path: target, mode }] };
 }

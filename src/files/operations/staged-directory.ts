@@ -1,5 +1,6 @@
-// A directory of the caller's that is taken into the tree: linked file by file, and removed only when the commit is
-// done. It is never renamed into the draft: a refused commit deletes the draft, and the only copy with it.
+// A caller's directory that is added to the tree. Its files are linked one by one, and it is
+// removed only after the commit. It is never renamed into the draft: a refused commit deletes the
+// draft, and would delete the only copy.
 import { isLink, parentOf, syncNames, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { retryOutage } from "../../durable/publish/retry-outage.ts";
 import { makeUniqueDirectory } from "../../durable/publish/unique-file.ts";
@@ -9,9 +10,10 @@ import { writeBody } from "../../part/body.ts";
 import { readChunks } from "../../part/read-chunks.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
-import type { TreePlace } from "../tree/tree-place.ts";
+import { findNameOddity } from "../tree/odd-entry.ts";
+import type { Tree } from "../tree/tree.ts";
 
-/** Files that are synced at once. */
+/** Files synced in parallel. */
 const syncsMax = 8;
 
 interface StagedEntry {
@@ -21,65 +23,71 @@ interface StagedEntry {
 }
 
 export class StagedDirectory {
-  protected readonly path: string;
+  readonly #path: string;
   readonly #disk: Disk;
-  /** Of the tree. */
-  protected readonly target: Disk;
+  /** The disk of the tree. */
+  readonly #target: Disk;
   readonly #isOnOneDevice: boolean;
   readonly #entries: readonly StagedEntry[];
 
-  protected constructor(
+  private constructor(
     { path, disk, target }: { readonly path: string; readonly disk: Disk; readonly target: Disk },
     entries: readonly StagedEntry[],
     isOnOneDevice: boolean,
   ) {
-    this.path = path;
+    this.#path = path;
     this.#disk = disk;
-    this.target = target;
+    this.#target = target;
     this.#entries = entries;
     this.#isOnOneDevice = isOnOneDevice;
   }
 
-  /** INVALID_PATH for what is not a directory, for one inside the tree or around it, and for links in it. */
-  static async open(place: TreePlace, staged: string, openFolder: OpenFolder): Promise<StagedDirectory> {
+  /**
+   * Opens a staged directory. Throws INVALID_PATH if it is not a directory, lies inside the tree or
+   * around it, or has symbolic links.
+   */
+  static async open(tree: Tree, staged: string, openFolder: OpenFolder): Promise<StagedDirectory> {
     const { path: given, disk } = await openFolder(staged);
     const { device } = await getFolderStat(disk, given);
     const path = await disk.realPath(given);
-    const apart = [await place.disk.realPath(place.root), await place.disk.realPath(place.ground.layout.directory)];
+    const apart = [await tree.disk.realPath(tree.root), await tree.disk.realPath(tree.ground.layout.directory)];
     for (const other of apart)
       if (`${path}/`.startsWith(`${other}/`) || `${other}/`.startsWith(`${path}/`))
         throw invalid(path, `it lies in ${other}, or around it. Prepare it outside of the tree`);
     const entries: StagedEntry[] = [];
     await collect(disk, path, "", entries);
-    const isOnOneDevice = device === (await place.disk.stat(place.root)).device;
-    return new this({ path, disk, target: place.disk }, entries, isOnOneDevice);
-  }
-
-  /** Makes `target` with all that is staged; durable when it resolves. What was staged stays as it is. */
-  async fill(target: string): Promise<void> {
-    const directories = this.#entries.filter(({ stat }) => stat.kind === "directory");
-    const files = this.#entries.filter(({ stat }) => stat.kind === "file");
-    await makeUniqueDirectory(this.target, target);
-    for (const { path } of directories) await makeUniqueDirectory(this.target, `${target}/${path}`);
-    const linked: string[] = [];
-    for (const { path } of files) {
-      const to = `${target}/${path}`;
-      if (await this.#link(`${this.path}/${path}`, to)) linked.push(to);
-      else await writeBody(this.target, to, readChunks(this.#disk, `${this.path}/${path}`));
-    }
-    // After all links: one flush of a journal serves many files.
-    await this.#syncFiles(linked);
-    for (const { path } of directories.toReversed()) await syncNames(this.target, `${target}/${path}`);
-    await syncNames(this.target, target);
+    const isOnOneDevice = device === (await tree.disk.stat(tree.root)).device;
+    return new this({ path, disk, target: tree.disk }, entries, isOnOneDevice);
   }
 
   /**
-   * Removes what was taken in. What has changed since, or came later, stays, and so does what cannot be removed: the
-   * tree has its own names for all of it.
+   * Makes `target` with everything that is staged; durable when it resolves. The staged files stay
+   * unchanged.
+   */
+  async fill(target: string): Promise<void> {
+    const directories = this.#entries.filter(({ stat }) => stat.kind === "directory");
+    const files = this.#entries.filter(({ stat }) => stat.kind === "file");
+    await makeUniqueDirectory(this.#target, target);
+    for (const { path } of directories) await makeUniqueDirectory(this.#target, `${target}/${path}`);
+    const linked: string[] = [];
+    for (const { path } of files) {
+      const to = `${target}/${path}`;
+      if (await this.#link(`${this.#path}/${path}`, to)) linked.push(to);
+      else await writeBody(this.#target, to, readChunks(this.#disk, `${this.#path}/${path}`));
+    }
+    // After all links, so that one flush of the journal serves many files.
+    await this.#syncFiles(linked);
+    for (const { path } of directories.toReversed()) await syncNames(this.#target, `${target}/${path}`);
+    await syncNames(this.#target, target);
+  }
+
+  /**
+   * Removes the staged files that were added. Files that changed or appeared since stay, and so do
+   * those that cannot be removed: the tree has its own names for its files.
    */
   async consume(): Promise<void> {
-    for (const { path, stat } of this.#entries.toReversed()) await this.#remove(`${this.path}/${path}`, stat);
-    await this.#removeDirectory(this.path);
+    for (const { path, stat } of this.#entries.toReversed()) await this.#remove(`${this.#path}/${path}`, stat);
+    await this.#removeDirectory(this.#path);
   }
 
   async #remove(path: string, { kind, identity, size, mtimeMs }: FileStat): Promise<void> {
@@ -101,28 +109,28 @@ export class StagedDirectory {
     }
   }
 
-  /** False where a link cannot be made: then the file is copied. */
+  /** Links a file. Returns false where linking is impossible: the file is then copied. */
   async #link(from: string, to: string): Promise<boolean> {
     if (!this.#isOnOneDevice) return false;
     try {
-      await retryOutage(this.target, parentOf(to), () => this.target.link(from, to));
+      await retryOutage(this.#target, parentOf(to), () => this.#target.link(from, to));
       return true;
     } catch (error) {
-      // Only this call makes that name: the answer to its first request was lost.
+      // Only this call makes that name, so the answer to its first request was lost.
       if (hasErrno(error, "EEXIST")) return true;
       if (hasErrno(error, "EXDEV", "EPERM", "EACCES", "EMLINK", "ENOTSUP", "EOPNOTSUPP", "ENOSYS")) return false;
       throw error;
     }
   }
 
-  /** The program that wrote them may not have. */
+  /** Syncs the files, because the program that wrote them may not have. */
   async #syncFiles(paths: readonly string[]): Promise<void> {
     for (let start = 0; start < paths.length; start += syncsMax)
       await Promise.all(paths.slice(start, start + syncsMax).map((path) => this.#syncFile(path)));
   }
 
   async #syncFile(path: string): Promise<void> {
-    const file = await this.target.open(path, "read");
+    const file = await this.#target.open(path, "read");
     try {
       await file.sync();
     } finally {
@@ -131,14 +139,20 @@ export class StagedDirectory {
   }
 }
 
-/** In the order in which directories must be made. */
+/** Collects entries in the order in which directories must be made. */
 async function collect(disk: Disk, root: string, directory: string, entries: StagedEntry[]): Promise<void> {
   const absolute = directory === "" ? root : `${root}/${directory}`;
   for (const name of (await disk.list(absolute)).sort()) {
     const path = directory === "" ? name : `${directory}/${name}`;
+    const why = findNameOddity(path);
+    if (why !== undefined) throw invalid(root, `${path} in it: ${why.slice(0, -1)}`);
     if (await isLink(disk, `${root}/${path}`))
       throw invalid(root, `${path} in it is a symbolic link. Put the file itself there`);
     const stat = await disk.findStat(`${root}/${path}`);
+    // Node uses the replacement character if a name has bytes that are not UTF-8. No call accepts
+    // such a name.
+    if (stat === undefined && name.includes("\ufffd"))
+      throw invalid(root, `${path} in it: its name has bytes that are not UTF-8. Rename it`);
     if (stat === undefined) continue;
     if (stat.kind === "other") throw invalid(root, `${path} in it is neither a file nor a directory`);
     entries.push({ path, stat });

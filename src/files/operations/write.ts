@@ -1,4 +1,5 @@
-// Writing one file: in one step, under an exact lock, or under a tree lock on the highest directory that is missing.
+// Writes one file in one step, under an exact lock. If directories are missing, it takes a tree
+// lock on the highest of them.
 import type { Body } from "../../common.ts";
 import { moveOnce } from "../../durable/publish/publish.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
@@ -7,149 +8,177 @@ import { createUniqueFile } from "../../durable/publish/unique-file.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { writeBody } from "../../part/body.ts";
 import { diskError, hasErrno } from "../../ports/disk-error.ts";
-import type { Change, ChangeContent, FileInfo, FileOptions, WriteOptions } from "../model/file-tree.ts";
+import type { FileStat } from "../../ports/disk.ts";
+import type { ChangeContent, FileInfo, FileOptions, WriteOptions } from "../model/file-tree.ts";
 import { stampOf, stampOfDigest } from "../tree/stamps.ts";
-import { fillDirectories, lookAtTarget, mustHaveWay, type TargetLook } from "./missing-directories.ts";
-import type { Granted, Plan, TreeWork } from "./tree-work.ts";
+import { commit, type Draft, type OperationContext, type Plan } from "./commit.ts";
+import { bringIn, findTarget, lockedFor, mustBeReachable, type Fill, type FoundTarget } from "./target.ts";
 
-interface WritePlan extends Plan, TargetLook {
-  /** Below the root, without symbolic links. */
+interface WritePlan extends Plan, FoundTarget {
+  /** The path below the root, with symbolic links resolved. */
   readonly target: string;
 }
 
-/** Makes a new file at the path that it is given. Durable when it resolves. */
-type Fill = (path: string) => Promise<void>;
-
-/** A content that is to become a file. */
+/** The content of a new file. */
 interface NewContent {
   readonly size: number;
   readonly stamp: string;
-  fillFor(plan: WritePlan): Fill;
+  /** Returns the function that makes the file. `found` is the file that it replaces. */
+  readonly fillFor: (found: FileStat | undefined) => Fill;
 }
 
-export async function writeFile(work: TreeWork, path: string, body: Body, options: WriteOptions): Promise<FileInfo> {
+export async function writeFile(
+  context: OperationContext,
+  path: string,
+  body: Body,
+  options: WriteOptions,
+): Promise<FileInfo> {
   if (typeof body === "string" || body instanceof Uint8Array)
-    return await writeContent(work, path, contentOf(work, body), options);
-  // Before the lock is taken: the source may be slow.
-  const { staging } = work.place.ground;
+    return await writeContent(context, path, contentOf(context, body), options);
+  // Stage before acquiring the lock: the source may be slow.
+  const { disk, ground } = context.tree;
+  const { staging } = ground;
   const staged = newTemp(staging, await staging.directory());
-  const { size, sha256 } = await writeBody(work.place.disk, staged, body, { signal: options.signal }).catch(
+  const { size, sha256 } = await writeBody(disk, staged, body, { signal: options.signal }).catch(
     async (error: unknown) => {
-      // LOCK_LOST, if this process slept past its lease.
+      // Throws LOCK_LOST if this process slept past its lease.
       if (hasErrno(error, "ENOENT")) await assertNotSwept(staging, parentOf(staged));
       throw error;
     },
   );
-  const fill = async (target: string): Promise<void> => {
-    if (!(await moveOnce(work.place.disk, staged, target))) throw diskError("ENOENT", "rename", staged);
+  const fill: Fill = async (target) => {
+    if (!(await moveOnce(disk, staged, target))) throw diskError("ENOENT", "rename", staged);
   };
   try {
-    return await writeContent(work, path, { size, stamp: stampOfDigest(sha256), fillFor: () => fill }, options);
+    const content = { size, stamp: stampOfDigest(sha256), fillFor: () => fill };
+    return await writeContent(context, path, content, options);
   } finally {
     await discard(staging, staged);
   }
 }
 
-/** Copied: the caller may change its bytes while the lock is waited for. */
-function contentOf(work: TreeWork, body: string | Uint8Array): NewContent {
-  const bytes = Buffer.from(body);
-  return { size: bytes.length, stamp: stampOf(bytes), fillFor: (plan) => fillBytes(work, bytes, plan) };
+/** Reads, changes and writes a file under one lock. */
+export async function updateFile(
+  context: OperationContext,
+  path: string,
+  change: ChangeContent,
+  options: FileOptions,
+): Promise<void> {
+  await commit<WritePlan>(
+    context,
+    { name: "update", path, ...options },
+    {
+      plan: () => planWrite(context, path),
+      draft: async (plan) => {
+        mustBeReachable(plan.target, plan);
+        const current = plan.found === undefined ? undefined : await context.reader.findBytes(plan.target);
+        const made = await change(current);
+        if (made === undefined) return undefined;
+        if (typeof made !== "string" && !(made instanceof Uint8Array))
+          throw new TypeError("update: the function must return a string, bytes, or undefined.");
+        options.signal?.throwIfAborted();
+        return draftWrite(context, plan, contentOf(context, made));
+      },
+    },
+  );
 }
 
 async function writeContent(
-  work: TreeWork,
+  context: OperationContext,
   path: string,
   content: NewContent,
   { ifStamp, ...options }: WriteOptions,
 ): Promise<FileInfo> {
+  const { tree, queue } = context;
   const { size, stamp } = content;
-  const { change, modifiedAt } = await work.underLock(
+  let file: FileStat | undefined;
+  const committed = await commit<WritePlan>(
+    context,
     { name: "write", path, ...options },
-    () => lookForWrite(work, path),
-    async (granted, plan) => {
-      if (ifStamp !== undefined) await mustHaveStamp(work, plan, ifStamp);
-      const announced = await putFile(work, granted, plan, content.fillFor(plan));
-      // Under the lock: the time is that of this content, unless a foreign program is there already.
-      const written = await unlessFailed(work.place.findLook(plan.target));
-      return { change: announced, modifiedAt: new Date(written?.mtimeMs ?? work.place.ground.ports.clock.wallMs()) };
+    {
+      plan: () => planWrite(context, path),
+      draft: async (plan) => {
+        if (ifStamp !== undefined) await mustHaveStamp(context, plan, ifStamp);
+        const draft = draftWrite(context, plan, content, (made) => (file = made));
+        const onDurable = async (): Promise<void> => {
+          file ??= await unlessFailed(tree.findLook(plan.target));
+        };
+        return { ...draft, onDurable };
+      },
     },
   );
-  await work.tell(change);
-  const indexed = (await unlessFailed(work.queue.isIndexed(change.path, stamp))) ?? false;
-  return { path: change.path, directory: false, size, modifiedAt, indexed, stamp };
+  const located = committed?.change.path ?? path;
+  const modifiedAt = new Date(file?.mtimeMs ?? tree.ground.ports.clock.wallMs());
+  const indexed = (await unlessFailed(queue.isIndexed(located, stamp))) ?? false;
+  return { path: located, directory: false, size, modifiedAt, indexed, stamp };
 }
 
-/** The file is written: a look that fails after that tells less, and must not tell that nothing has happened. */
-async function unlessFailed<T>(look: Promise<T>): Promise<T | undefined> {
+async function planWrite({ tree }: OperationContext, path: string): Promise<WritePlan> {
+  const located = await tree.locate(path);
+  const found = await findTarget(tree, located.path);
+  const mode = found.missing === undefined ? "exact" : "tree";
+  return { ...found, target: located.path, requests: [{ ...lockedFor(tree, located, found), mode }] };
+}
+
+/** `onMade` gets the written file, unless missing directories are created with it. */
+function draftWrite(
+  { tree }: OperationContext,
+  plan: WritePlan,
+  content: NewContent,
+  onMade: (file: FileStat) => void = () => undefined,
+): Draft {
+  const { target, missing, found } = plan;
+  mustBeReachable(target, plan);
+  return {
+    change: { kind: "written", path: target },
+    stage: async (steps) => {
+      const made = await bringIn(tree, steps, plan, content.fillFor(found));
+      if (missing === undefined) onMade(made);
+    },
+    takesAway: false,
+    isOneWait: true,
+  };
+}
+
+/**
+ * Copies the bytes, because the caller may change them during the wait for the lock. A replaced
+ * file keeps its mode, as far as the umask allows.
+ */
+function contentOf({ tree }: OperationContext, body: string | Uint8Array): NewContent {
+  const bytes = Buffer.from(body);
+  return {
+    size: bytes.length,
+    stamp: stampOf(bytes),
+    fillFor: (found) => async (path) => {
+      const mode = found?.kind === "file" && found.mode !== undefined ? found.mode & 0o777 : undefined;
+      await createUniqueFile(tree.disk, path, bytes, { sync: true, mode });
+    },
+  };
+}
+
+/**
+ * Returns undefined if `found` fails: the file is written, so a later stat must not make the write
+ * fail.
+ */
+async function unlessFailed<T>(found: Promise<T>): Promise<T | undefined> {
   try {
-    return await look;
+    return await found;
   } catch (error) {
     if (isHoldfastError(error)) return undefined;
     throw error;
   }
 }
 
-/** Reads, changes and writes under one lock. */
-export async function updateFile(
-  work: TreeWork,
-  path: string,
-  change: ChangeContent,
-  options: FileOptions,
+/** Compares the stamp with the content under the lock. Throws PRECONDITION_FAILED. */
+async function mustHaveStamp(
+  { reader }: OperationContext,
+  { target }: WritePlan,
+  expected: string | null,
 ): Promise<void> {
-  const announced = await work.underLock(
-    { name: "update", path, ...options },
-    () => lookForWrite(work, path),
-    async (granted, plan) => {
-      mustHaveWay(plan.target, plan);
-      const current = plan.found === undefined ? undefined : await work.reader.findBytes(plan.target);
-      const made = await change(current);
-      if (made === undefined) return undefined;
-      if (typeof made !== "string" && !(made instanceof Uint8Array))
-        throw new TypeError("update: the function must give a string, bytes, or undefined.");
-      options.signal?.throwIfAborted();
-      return await putFile(work, granted, plan, contentOf(work, made).fillFor(plan));
-    },
-  );
-  if (announced !== undefined) await work.tell(announced);
-}
-
-async function lookForWrite({ place }: TreeWork, path: string): Promise<WritePlan> {
-  const { path: target } = await place.locate(path);
-  const look = await lookAtTarget(place, target);
-  const requests = [
-    look.missing === undefined
-      ? { path: target, mode: "exact" as const }
-      : { path: look.missing, mode: "tree" as const },
-  ];
-  return { ...look, target, requests };
-}
-
-/** One file, under the lock of the plan. */
-async function putFile(work: TreeWork, granted: Granted, plan: WritePlan, fill: Fill): Promise<Change> {
-  const { disk } = work.place;
-  const { target, missing } = plan;
-  mustHaveWay(target, plan);
-  const draft = await granted.draft();
-  const stage = async (): Promise<void> => {
-    if (missing === undefined) return await draft.in(target, fill);
-    await draft.in(missing, (staged) => fillDirectories(disk, { highest: missing, target }, staged, fill));
-  };
-  const change = { kind: "written", path: target } as const;
-  return await work.commit(draft, { change, stage, takesAway: false, isOneWait: true });
-}
-
-/** A file that is replaced keeps its mode, as far as the umask leaves it. */
-function fillBytes({ place }: TreeWork, bytes: Uint8Array, { found }: WritePlan): Fill {
-  const mode = found?.kind === "file" && found.mode !== undefined ? found.mode & 0o777 : undefined;
-  return async (path) => await createUniqueFile(place.disk, path, bytes, { sync: true, mode });
-}
-
-/** By the content as it is under the lock. */
-async function mustHaveStamp(work: TreeWork, { target }: WritePlan, expected: string | null): Promise<void> {
-  const current = (await work.reader.describe(target))?.stamp;
+  const current = (await reader.describe(target))?.stamp;
   if ((current ?? null) === expected) return;
-  const is = current === undefined ? "is no file" : `has the stamp ${current}`;
-  const wanted = expected === null ? "that it is not there" : `the stamp ${expected}`;
+  const is = current === undefined ? "is not a file" : `has the stamp ${current}`;
+  const wanted = expected === null ? "that it does not exist" : `the stamp ${expected}`;
   const message = `${target} ${is}, and the caller expects ${wanted}. Nothing was written: read it again, and decide anew.`;
   const facts = { key: target, ...(current === undefined ? {} : { current }) };
   throw holdfastError("PRECONDITION_FAILED", message, facts);

@@ -1,4 +1,4 @@
-// Work that goes on after a failure of the disk: it rests for a while, longer each time, and begins again.
+// LastingWork: work that survives disk failures. It pauses, longer each time, and starts again.
 import { isHoldfastError } from "../../errors.ts";
 import type { Failure } from "../../part/loop.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -6,35 +6,35 @@ import { Sleeper } from "../../ports/sleeper.ts";
 
 const restMs = { min: 250, max: 10_000 };
 
-export interface LastingWorkParts {
-  readonly clock: Clock;
-  /** Called when it is interrupted; `isFirst`: for the first time since it ran well. */
-  readonly onFailure: (error: unknown, isFirst: boolean) => void;
-}
-
 export class LastingWork {
-  readonly #parts: LastingWorkParts;
+  readonly #clock: Clock;
+  readonly #onFailure: (error: unknown, isFirst: boolean) => void;
   readonly #resting = new Set<Sleeper>();
   #failure: Failure | undefined;
 
-  constructor(parts: LastingWorkParts) {
-    this.#parts = parts;
+  /**
+   * `onFailure` is called when the work is interrupted. `isFirst` is true for the first
+   * interruption since the work ran well.
+   */
+  constructor(clock: Clock, onFailure: (error: unknown, isFirst: boolean) => void) {
+    this.#clock = clock;
+    this.#onFailure = onFailure;
   }
 
-  /** How it has failed, as long as it rests, or if it has ended with that. */
+  /** The failure during a pause, or the one that ended the work. */
   get failure(): Failure | undefined {
     return this.#failure;
   }
 
-  /** Ends a rest: what was in the way may be gone by now. */
+  /** Ends a pause, because the obstacle may be gone. */
   goOn(): void {
     if (this.#resting.size > 0) this.#failure = undefined;
     for (const sleeper of this.#resting) sleeper.wake();
   }
 
-  /** Until `run` ends by itself, or `stopping` aborts. Rejects with what does not go away by itself. */
+  /** Runs until `run` ends, or `stopping` aborts. Rejects with errors that do not go away without help. */
   async run(run: () => Promise<void>, stopping: AbortSignal): Promise<void> {
-    const { clock, onFailure } = this.#parts;
+    const clock = this.#clock;
     for (let pauseMs = restMs.min; ; pauseMs = Math.min(restMs.max, 2 * pauseMs)) {
       const startMs = clock.monotonicMs();
       try {
@@ -42,7 +42,7 @@ export class LastingWork {
       } catch (error) {
         this.#failure = { error };
         if (clock.monotonicMs() - startMs > restMs.max) pauseMs = restMs.min;
-        onFailure(error, pauseMs === restMs.min);
+        this.#onFailure(error, pauseMs === restMs.min);
         if (!mayEnd(error)) throw error;
       }
       await this.#rest(pauseMs, stopping);
@@ -52,14 +52,14 @@ export class LastingWork {
   }
 
   async #rest(ms: number, stopping: AbortSignal): Promise<void> {
-    const sleeper = new Sleeper(this.#parts.clock);
+    const sleeper = new Sleeper(this.#clock);
     this.#resting.add(sleeper);
     await sleeper.sleep(ms, stopping).catch(() => undefined);
     this.#resting.delete(sleeper);
   }
 }
 
-/** Whether what is in the way may go away by itself: a full disk, a server that does not answer. */
+/** True if the error may go away without help: a full disk, an unresponsive server. */
 function mayEnd(error: unknown): boolean {
   return isHoldfastError(error) && !isHoldfastError(error, "CLOSED", "CORRUPT", "NEWER_FORMAT", "WRONG_STORE");
 }

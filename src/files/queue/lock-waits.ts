@@ -1,43 +1,52 @@
-// Which workers of this process may wait for a lock that a user holds: all but one, so that the work on everything else
-// goes on. The last one puts its ticket back.
+// LockWaits: decides which workers of this process may wait for a user's lock. All but one may, so
+// that other work continues; the last one returns its ticket to the queue.
 import { isHoldfastError } from "../../errors.ts";
+import { WorkLatch } from "./work-latch.ts";
 
-/** A ticket that finds its paths locked, and no worker that may wait for them, is taken again after a while. */
+/** How long a ticket with locked paths stays away while no worker may wait for them. */
 const pauseMs = { min: 100, max: 5_000 };
-/** Beyond that some tickets begin again with the shortest pause. */
+/** Above this limit, some tickets start again with the shortest pause. */
 const rememberedMax = 10_000;
 
-/** What is asked for is locked, and the other workers of this process wait already. */
+/** Thrown if the paths are locked and the other workers of this process already wait. */
 export class OthersWait extends Error {}
 
+export interface WaitOptions {
+  /** True for a ticket that is processed alone. */
+  readonly isAlone?: boolean | undefined;
+}
+
 export class LockWaits {
+  /** The tickets in progress. One that waits for a lock is not among them. */
+  readonly latch: WorkLatch = new WorkLatch();
   #workers = 0;
   #waiting = 0;
-  /** By ticket: how often it was put back. */
+  /** How often each ticket was returned. */
   readonly #putBack = new Map<string, number>();
 
-  /** So many more workers than before, or fewer. */
+  /** Adds workers; a negative count removes them. */
   addWorkers(count: number): void {
     this.#workers += count;
   }
 
-  /** What `acquire` gives, after a wait if this worker may wait. OthersWait. */
-  async get<T>(acquire: (timeoutMs: number) => Promise<T>): Promise<T> {
+  /** Returns the result of `acquire`, after a wait if this worker may wait. Throws OthersWait. */
+  async get<T>(acquire: (timeoutMs: number) => Promise<T>, { isAlone = false }: WaitOptions = {}): Promise<T> {
     try {
       return await acquire(0);
     } catch (error) {
       if (!isHoldfastError(error, "LOCK_TIMEOUT")) throw error;
-      if (this.#waiting + 1 >= this.#workers) throw new OthersWait(error.message, { cause: error });
+      // A ticket that is processed alone blocks all others.
+      if (isAlone || this.#waiting + 1 >= this.#workers) throw new OthersWait(error.message, { cause: error });
     }
     this.#waiting++;
     try {
-      return await acquire(Infinity);
+      return await this.latch.away(() => acquire(Infinity));
     } finally {
       this.#waiting--;
     }
   }
 
-  /** How long a ticket stays away that is put back now: longer each time. */
+  /** Returns how long a ticket that is returned now stays away; the time grows with each return. */
   nextPauseMs(ticket: string): number {
     const before = this.#putBack.get(ticket) ?? 0;
     if (this.#putBack.size >= rememberedMax) this.#putBack.clear();
@@ -45,7 +54,7 @@ export class LockWaits {
     return Math.min(pauseMs.max, pauseMs.min * 2 ** before);
   }
 
-  /** The ticket was worked on. */
+  /** Forgets a ticket that was processed. */
   forget(ticket: string): void {
     this.#putBack.delete(ticket);
   }

@@ -1,5 +1,6 @@
-// Which user's functions the work of a tree needs, and which processes have them and work. A process without one of them
-// would index with less than the others do, so it leaves the work to them.
+// NeededFunctions: which user functions the work of a tree needs, and which working processes have
+// them. A process that lacks one of them would index less than the others, so it leaves the work to
+// them.
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { ensureDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { putIfAbsent } from "../../durable/publish/publish.ts";
@@ -10,17 +11,17 @@ import { hasErrno } from "../../ports/disk-error.ts";
 import type { FunctionName } from "./user-functions.ts";
 
 const remedy =
-  "Open the tree with it in some process; or, if it is not used any more, say so: `rebuildIndex({ forgetFunctions: true })`, or `holdfast files reindex --forget-functions`.";
+  "Open the tree with it in some process; or, if it is no longer used, forget it: `rebuildIndex({ forgetFunctions: true })`, or `holdfast files reindex --forget-functions`.";
 
 export class NeededFunctions {
   readonly #ground: Ground;
   readonly #staging: Staging;
-  /** A file for each name. */
+  /** Directory with one file for each needed function. */
   readonly #directory: string;
-  /** A file `<holder>.<name>` for each process that works, and for each function that it has. */
+  /** A file `<holder>.<name>` for each function of each working process. */
   readonly #able: string;
 
-  /** `directory`: of what belongs to the tree. */
+  /** `directory` is that of the tree's metadata. */
   constructor(ground: Ground, directory: string) {
     this.#ground = ground;
     this.#staging = ground.staging;
@@ -28,7 +29,7 @@ export class NeededFunctions {
     this.#able = `${directory}/able`;
   }
 
-  /** Said by a process that has them. */
+  /** Registers functions as needed, in a process that has them. */
   async add(names: readonly FunctionName[]): Promise<void> {
     const known = await this.list();
     if (names.every((name) => known.includes(name))) return;
@@ -43,22 +44,26 @@ export class NeededFunctions {
     return await this.#names(this.#directory);
   }
 
-  /** Those that the work needs and `own` lacks are not used any more: no process works with them from now on. */
+  /** Removes the needed functions that are not in `own`: no process uses them from now on. */
   async forgetOthersThan(own: readonly string[]): Promise<void> {
     for (const name of await this.list())
       if (!own.includes(name)) await unlinkIfThere(this.#staging.disk, `${this.#directory}/${name}`);
   }
 
-  /** Shows that this process works with these functions. Gives the way to end that. */
+  /**
+   * Registers that this process works with these functions. Returns a function that ends the
+   * registration.
+   */
   async show(names: readonly FunctionName[]): Promise<() => Promise<void>> {
     const { disk } = this.#staging;
     if (names.length === 0) return async () => undefined;
     const { id } = (await this.#ground.session()).holder;
     const paths = names.map((name) => `${this.#able}/${id}.${name}`);
     await ensureDirectory(disk, this.#able);
+    await this.#forgetDead();
     for (const path of paths)
       await disk.createFile(path, Buffer.from(""), { sync: false }).catch((error: unknown) => {
-        // This process runs the work twice.
+        // This process runs the work a second time.
         if (!hasErrno(error, "EEXIST")) throw error;
       });
     return async () => {
@@ -66,7 +71,7 @@ export class NeededFunctions {
     };
   }
 
-  /** INDEX_FAILED when the work needs a function that `own` lacks, and that no living process works with. */
+  /** Throws INDEX_FAILED if the work needs a function that `own` lacks and no living process works with. */
   async mustBeThere(own: readonly string[]): Promise<void> {
     const missing = (await this.list()).filter((name) => !own.includes(name));
     if (missing.length === 0) return;
@@ -77,10 +82,22 @@ export class NeededFunctions {
     }
   }
 
-  /** INDEX_FAILED when the work needs a function that `own` lacks: what it makes would be less than what is there. */
+  /**
+   * Throws INDEX_FAILED if the work needs a function that `own` lacks: its result would be less
+   * complete than the existing one.
+   */
   async mustBeOwn(own: readonly string[]): Promise<void> {
     const missing = (await this.list()).find((name) => !own.includes(name));
     if (missing !== undefined) throw lacking(this.#directory, missing);
+  }
+
+  /** Removes the registrations of killed processes. */
+  async #forgetDead(): Promise<void> {
+    for (const shown of await this.#names(this.#able)) {
+      const holder = shown.slice(0, Math.max(0, shown.indexOf(".")));
+      if (holder !== "" && (await this.#ground.stateOf(holder, { once: true })) === "dead")
+        await unlinkIfThere(this.#staging.disk, `${this.#able}/${shown}`);
+    }
   }
 
   async #hasLiving(holders: readonly string[]): Promise<boolean> {
@@ -99,11 +116,11 @@ export class NeededFunctions {
 }
 
 function lacking(path: string, name: string): Error {
-  const message = `The index is made with the function \`${name}\`, and this process has none: what it would make is less than what is there. ${remedy}`;
+  const message = `The index is made with the function \`${name}\`, and this process does not have it: its index would be less complete than the existing one. ${remedy}`;
   return holdfastError("INDEX_FAILED", message, { path });
 }
 
 function noneHas(path: string, name: string): Error {
-  const message = `The index is made with the function \`${name}\`, and no process that has it works now. ${remedy}`;
+  const message = `The index is made with the function \`${name}\`, and no running process has it. ${remedy}`;
   return holdfastError("INDEX_FAILED", message, { path });
 }

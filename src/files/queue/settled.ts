@@ -1,63 +1,73 @@
-// Waiting until the work on what has changed is done, whichever process does it.
+// Waits until the work on all changes is done, whichever process does it.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { isWithin } from "../../format/path-key.ts";
-import type { Failure, Loops } from "../../part/loop.ts";
+import type { TicketInfo } from "../../handoff/model/handoff.ts";
 import { Sleeper } from "../../ports/sleeper.ts";
-import type { NewChange } from "../change-log/change-record.ts";
-import type { ChangeLog } from "../change-log/change-log.ts";
-import type { TreePlace } from "../tree/tree-place.ts";
+import type { Change } from "../model/file-tree.ts";
+import type { Tree } from "../tree/tree.ts";
 import type { Follower } from "../search/follower.ts";
+import type { ForeignChanges } from "../search/foreign-changes.ts";
+import { findGivenUp } from "./given-up.ts";
+import type { IndexWork } from "./index-work.ts";
 import type { QueuedTask, TaskQueue } from "./task-queue.ts";
-import type { Worker } from "./worker.ts";
 
 const firstPauseMs = 4;
 const pauseMsMax = 250;
 const growth = 1.4;
-/** A committed change that is not completed for so long is not only on its way. */
+/** A committed change that is not completed for this long is stuck. */
 const stuckMs = 5_000;
-/** Of the changes that are waited for so many are looked at closer. */
+/** How many of the pending changes are examined more closely. */
 const lookedAtMax = 100;
-
-export interface SettledParts {
-  /** False: this process knows of no index and no summaries, and waits for neither. */
-  readonly isOn: boolean;
-  readonly loops: Loops;
-  readonly place: TreePlace;
-  readonly changes: ChangeLog;
-  readonly follower: Follower;
-  readonly queue: TaskQueue;
-  readonly worker: Worker;
-  /** Whether an outcome was removed because a snapshot has the change. */
-  readonly isInSnapshot: (change: number) => Promise<boolean>;
-  /** INDEX_FAILED when no living process can do the work. */
-  readonly mustHaveFunctions: () => Promise<void>;
-  readonly hasOutcome: (change: number) => Promise<boolean>;
-  /** Announces a change of its own, and queues it. */
-  readonly announce: (change: NewChange) => Promise<void>;
-  /** How the work has failed in this process, if it has. */
-  readonly findFailure: () => Failure | undefined;
-}
 
 export interface SettledOptions {
   readonly under: string;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Rejects when the work of this process has failed: another one may do better, and only the caller knows of one. */
-export async function waitUntilSettled(parts: SettledParts, options: SettledOptions): Promise<void> {
-  // An index that a person has deleted begins anew with a change: before the last one is asked for.
-  if (parts.isOn) await parts.follower.refresh();
-  await waitForOutcomes(parts, await parts.changes.last(), options);
-  const rest = (await parts.queue.unfinished()).filter((each) => concerns(each, options.under));
-  if (rest.length > 0) await parts.mustHaveFunctions();
-  for (const { id } of rest) await waitForTicket(parts.queue, id, options.signal);
-  // Summaries and memories are changes of the tree, too. They may have come while the first changes were waited for.
-  await waitForOutcomes(parts, await parts.changes.last(), options);
+/**
+ * Waits until all work is done. Rejects if the work of this process failed: another process may
+ * succeed, but only the caller knows whether there is one.
+ */
+export async function waitUntilSettled(
+  work: IndexWork,
+  follower: Follower,
+  foreign: ForeignChanges,
+  options: SettledOptions,
+): Promise<void> {
+  const { queue, derived } = work;
+  const { changes } = derived.tree;
+  // An index that a person deleted starts over with a change: refresh before reading the last one.
+  if (work.isOn) await follower.refresh();
+  await waitForOutcomes(work, follower, await changes.last(), options);
+  const rest = (await queue.unfinished()).filter((each) => concerns(each, options.under));
+  if (rest.length > 0) await mustHaveFunctions(work);
+  for (const { id } of rest) await waitForTicket(queue, id, options.signal);
+  // Summaries and memories are changes of the tree too. They may have come during the first wait.
+  await waitForOutcomes(work, follower, await changes.last(), options);
+  await throwIfSetAside(work, foreign, options);
 }
 
-async function waitForOutcomes(parts: SettledParts, last: number, { under, signal }: SettledOptions): Promise<void> {
-  if (!parts.isOn) return;
-  const { loops, follower } = parts;
+/** Throws INDEX_FAILED: a task that kills its workers is not done, and no process works on it. */
+async function throwIfSetAside(work: IndexWork, foreign: ForeignChanges, { under }: SettledOptions): Promise<void> {
+  const concerned = (await findGivenUp(work, work.sidecars, foreign)).filter(
+    ({ task, path, isSetAside }) => isSetAside && (under === "" || (task.task !== "session" && isWithin(path, under))),
+  );
+  const [first] = concerned;
+  if (first === undefined) return;
+  const { path, reason, task } = first;
+  const more = concerned.length === 1 ? "" : ` So were ${concerned.length - 1} more.`;
+  const message = `The work on ${path} (${task.task}) was given up. ${reason}${more} Everything else is done. Find out what kills the worker, then retry it with \`verify\` and \`repair\`.`;
+  throw holdfastError("INDEX_FAILED", message, { path });
+}
+
+async function waitForOutcomes(
+  work: IndexWork,
+  follower: Follower,
+  last: number,
+  { under, signal }: SettledOptions,
+): Promise<void> {
+  if (!work.isOn) return;
+  const { loops, derived } = work;
   const sleeper = new Sleeper(loops.clock);
   const seenMs = new Map<string, number>();
   const stopListening = loops.onProgress(sleeper.wake);
@@ -66,17 +76,17 @@ async function waitForOutcomes(parts: SettledParts, last: number, { under, signa
       signal?.throwIfAborted();
       loops.mustBeOpen();
       sleeper.forgetWakeUps();
-      const failure = parts.findFailure();
+      const { failure } = work.lasting;
       await follower.refresh();
-      const pending = await among(parts.changes, follower.pendingUpTo(last), under);
+      const pending = await among(derived.tree.changes, follower.pendingUpTo(last), under);
       if (pending.length === 0) return;
       if (failure !== undefined) throw failure.error;
-      // A worker may have died after a ticket was given up, and before it said so.
+      // A worker may have died after its ticket was given up and before it published the outcome.
       if (pauseMs === pauseMsMax) {
-        await buryDeadLetters(parts, pending);
-        await parts.mustHaveFunctions();
-        await replaceLostOutcomes(parts, pending, seenMs);
-        await throwIfStuck(parts, pending, seenMs);
+        await buryDeadLetters(work, pending);
+        await mustHaveFunctions(work);
+        await replaceLostOutcomes(work, pending, seenMs);
+        await throwIfStuck(work, pending, seenMs);
       }
       await sleeper.sleep(pauseMs, signal);
     }
@@ -86,69 +96,98 @@ async function waitForOutcomes(parts: SettledParts, last: number, { under, signa
 }
 
 /**
- * An outcome that was deleted never comes again, because its ticket is done. What else was deleted with it is not known:
- * so the whole tree is looked at again, and these changes are not waited for any more.
+ * A deleted outcome never comes again, because its ticket is done. It is unknown what else was
+ * deleted with it. So the whole tree is checked again, and these changes are no longer waited for.
  */
 async function replaceLostOutcomes(
-  parts: SettledParts,
+  work: IndexWork,
   pending: readonly number[],
   seenMs: Map<string, number>,
 ): Promise<void> {
-  const nowMs = parts.loops.clock.monotonicMs();
+  const { derived, worker } = work;
+  const nowMs = work.loops.clock.monotonicMs();
   const lost: number[] = [];
+  // Each change up to this one had an outcome or a ticket.
+  const passed = (await (await work.log.open()).read()).state.position;
   for (const number of pending.slice(0, lookedAtMax)) {
-    const ticket = await parts.queue.findByChange(number);
+    if (number > passed) break;
+    const ticket = await findTicket(work, number);
     const sinceMs = seenMs.get(`${number}`) ?? nowMs;
-    // A ticket is there until the work is done, and for a while after that; a dispatcher makes one that is missing.
+    // A ticket exists until the work is done, and for a while after that.
     if (ticket === undefined) seenMs.set(`${number}`, sinceMs);
     const isDone = ticket === undefined ? nowMs - sinceMs >= stuckMs : ticket.state === "archive";
-    if (isDone && !(await parts.hasOutcome(number)) && !(await parts.isInSnapshot(number))) lost.push(number);
+    if (!isDone || (await derived.outcomes.find(number)) !== undefined) continue;
+    // Outcomes that a snapshot contains are removed.
+    if ((await derived.findSnapshotPosition()) < number) lost.push(number);
   }
   if (lost.length === 0) return;
-  await parts.announce({ kind: "written", path: "" });
-  for (const number of lost) await parts.worker.giveUp(number, "Its outcome was deleted.");
+  await work.announce({ kind: "written", path: "" });
+  for (const number of lost) await worker.giveUp(number, "Its outcome was deleted.");
 }
 
-/** RESOURCE_BUSY when a committed change that is waited for cannot be completed, whichever process has committed it. */
+/** Throws RESOURCE_BUSY if a pending committed change cannot be completed, whichever process committed it. */
 async function throwIfStuck(
-  { place, loops, changes }: SettledParts,
+  { derived, loops }: IndexWork,
   pending: readonly number[],
   seenMs: Map<string, number>,
 ): Promise<void> {
-  const { redos } = (await (await place.locks()).table.read()).state;
+  const { tree } = derived;
+  const { redos } = (await (await tree.locks()).table.read()).state;
   const nowMs = loops.clock.monotonicMs();
   const stuck = redos.filter(({ id }) => nowMs - (seenMs.get(id) ?? nowMs) >= stuckMs);
   for (const { id } of redos) seenMs.set(id, seenMs.get(id) ?? nowMs);
   for (const number of stuck.length > 0 ? pending : []) {
-    const change = await changes.find(number);
-    const paths = change === undefined ? [] : [change.path, change.from ?? change.path];
+    const paths = pathsOf(await tree.changes.find(number)) ?? [];
     const step = stuck.flatMap(({ steps }) => steps).find(({ target }) => paths.some((path) => isWithin(path, target)));
     if (step === undefined) continue;
-    const path = place.pathOf(step.target);
-    const message = `${path} was changed, and the change cannot be completed: what is in the way? It stays locked, and is not indexed, until that is gone. See \`holdfast locks list\`.`;
+    const path = tree.pathOf(step.target);
+    const message = `${path} was changed, and the change cannot be completed: something blocks it. It stays locked, and is not indexed, until that is removed. See \`holdfast locks list\`.`;
     throw holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
   }
 }
 
-async function among(changes: ChangeLog, numbers: readonly number[], under: string): Promise<readonly number[]> {
+async function among(changes: Tree["changes"], numbers: readonly number[], under: string): Promise<readonly number[]> {
   if (under === "") return numbers;
   const found: number[] = [];
   for (const number of numbers) {
-    const change = await changes.find(number);
-    const paths = change === undefined ? [""] : [change.path, change.from ?? change.path];
+    const paths = pathsOf(await changes.find(number)) ?? [""];
     if (paths.some((path) => isWithin(path, under) || isWithin(under, path))) found.push(number);
   }
   return found;
 }
 
-async function buryDeadLetters({ queue, worker }: SettledParts, pending: readonly number[]): Promise<void> {
+function pathsOf(change: Change | undefined): readonly string[] | undefined {
+  return change && [change.path, change.from ?? change.path];
+}
+
+/** Throws INDEX_FAILED if no living process can do the work. */
+async function mustHaveFunctions({ needed, functions }: IndexWork): Promise<void> {
+  await needed.mustBeThere(functions.names);
+}
+
+async function buryDeadLetters(work: IndexWork, pending: readonly number[]): Promise<void> {
   for (const number of pending.slice(0, lookedAtMax)) {
-    const ticket = await queue.findByChange(number);
-    if (ticket?.state === "error") await worker.giveUp(number, ticket.history.at(-1)?.reason ?? "");
+    const ticket = await findTicket(work, number);
+    if (ticket?.damaged !== undefined) await renew(work, number);
+    else if (ticket?.state === "error") await work.worker.giveUp(number, ticket.history.at(-1)?.reason ?? "");
   }
 }
 
-/** Of the index the outcomes tell. */
+/** An unreadable ticket has no effect: announces its change again. */
+async function renew(work: IndexWork, number: number): Promise<void> {
+  const { derived, queue, worker } = work;
+  const change = await derived.tree.changes.find(number);
+  if (change === undefined || (await queue.stateOf(number)) !== "damaged") return;
+  const { kind, path, from } = change;
+  await work.announce({ kind, path, ...(from === undefined ? {} : { from }) });
+  await worker.giveUp(number, "Its ticket cannot be read. The change was announced again.");
+}
+
+async function findTicket({ queue, derived }: IndexWork, change: number): Promise<TicketInfo | undefined> {
+  return await queue.findByChange(change, await derived.tree.changes.findId(change));
+}
+
+/** True if a task concerns `under`. Index tasks are omitted, because their outcomes are awaited. */
 function concerns({ task }: QueuedTask, under: string): boolean {
   if (task.task === "index") return false;
   return under === "" || (task.task === "summary" && isWithin(task.directory, under));
@@ -158,7 +197,7 @@ async function waitForTicket(queue: TaskQueue, id: string, signal: AbortSignal |
   try {
     await queue.waitFor(id, signal);
   } catch (error) {
-    // Done, and collected since.
+    // The ticket is done and was collected since.
     if (!isHoldfastError(error, "NO_SUCH_TICKET")) throw error;
   }
 }

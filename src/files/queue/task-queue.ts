@@ -1,14 +1,17 @@
-// The queue of a tree: a hand-off box whose tickets are its tasks. Any process of any machine may work on them.
-import type { Ground } from "../../durable/liveness/ground.ts";
-import type { Running } from "../../common.ts";
+// TaskQueue: a hand-off box whose tickets are the tasks of a tree. Any process on any machine may
+// work on them.
+import type { Running, VerifyOptions, VerifyReport } from "../../common.ts";
 import { openBox } from "../../handoff/box/open-box.ts";
 import { BoxHandoff } from "../../handoff/handoff.ts";
-import type { ConsumeOptions, Handler } from "../../handoff/consume/consumer.ts";
+import type { ConsumeOptions, Handler } from "../../handoff/model/consume-options.ts";
 import type { TicketInfo, TicketState } from "../../handoff/model/handoff.ts";
-import type { Published } from "../../handoff/publish/publisher.ts";
-import { indexKey, keyOf, taskOf, type Task } from "./task.ts";
+import type { Published } from "../../handoff/model/publication.ts";
+import { resetIfDamaged } from "../tree/damaged-record.ts";
+import type { Tree } from "../tree/tree.ts";
+import { isSetAsideReason, type GivenUp } from "./given-up.ts";
+import { indexKey, keyOf, taskOf, type IndexTask, type Task } from "./task.ts";
 
-/** What is done is of no use; its key is needed until no process can ask for the same again. */
+/** Finished tickets are useless; a key is needed until no process can request the same task again. */
 const retention = { archiveMs: 3_600_000, ledgerMs: 86_400_000 };
 const open: readonly TicketState[] = ["incoming", "delayed", "processing"];
 
@@ -18,24 +21,47 @@ export interface QueuedTask {
 }
 
 export class TaskQueue {
-  readonly #ground: Ground;
-  readonly #directory: string;
+  readonly #tree: Tree;
   readonly #leaseMs: number | undefined;
   #opening: Promise<BoxHandoff> | undefined;
 
-  constructor(ground: Ground, directory: string, leaseMs: number | undefined) {
-    this.#ground = ground;
-    this.#directory = directory;
+  constructor(tree: Tree, leaseMs: number | undefined) {
+    this.#tree = tree;
     this.#leaseMs = leaseMs;
   }
 
-  /** The ticket of this task; the one that is there already, if there is one. */
-  async publish(task: Task): Promise<Published> {
+  /** Publishes a ticket for this task, or returns the existing one. */
+  async publish(task: Task, { delayMs }: { readonly delayMs?: number } = {}): Promise<Published> {
     const box = await this.#open();
-    return await box.publish({ task: task.task }, { key: this.keyOf(task), meta: { ...task } });
+    return await box.publish({ task: task.task }, { key: this.keyOf(task), meta: { ...task }, delayMs });
   }
 
-  /** What makes two tickets one. */
+  /**
+   * Publishes the ticket of a change, or returns the id of the existing one: for an `add`, whose
+   * ticket holds its lock, and for a change that the log worker leaves to the queue.
+   */
+  async publishChange(
+    change: number,
+    extra: Pick<IndexTask, "token" | "failures" | "deaths"> = {},
+    options: { readonly delayMs?: number } = {},
+  ): Promise<string> {
+    const id = await this.#tree.changes.findId(change);
+    const task = { task: "index", change, ...(id === undefined ? {} : { id }), ...extra } as const;
+    const published = await this.publish(task, options);
+    // The log worker was faster, and its ticket has no token: its worker would wait until the offer
+    // lapses.
+    if (published.duplicate && extra.token !== undefined) await this.#tree.endOffer(extra.token);
+    return published.id;
+  }
+
+  /** Returns the state of the change's ticket; "damaged" if it is unreadable. */
+  async stateOf(change: number): Promise<"none" | "damaged" | "whole"> {
+    const ticket = await this.findByChange(change, await this.#tree.changes.findId(change));
+    if (ticket?.damaged !== undefined) return "damaged";
+    return ticket === undefined || ticket.state === "archive" ? "none" : "whole";
+  }
+
+  /** Tickets with the same key are one. */
   protected keyOf(task: Task): string | undefined {
     return keyOf(task);
   }
@@ -44,23 +70,57 @@ export class TaskQueue {
     return (await this.#open()).consume(handler, options);
   }
 
-  async findByChange(change: number): Promise<TicketInfo | undefined> {
-    return await (await this.#open()).findByKey(indexKey(change));
+  /** Returns the ticket of the change with this id. */
+  async findByChange(change: number, id: string | undefined): Promise<TicketInfo | undefined> {
+    const box = await this.#open();
+    // Tickets of older builds have no id.
+    return (
+      (await box.findByKey(indexKey({ change, ...(id === undefined ? {} : { id }) }))) ??
+      (await box.findByKey(indexKey({ change })))
+    );
   }
 
   async find(id: string): Promise<TicketInfo | undefined> {
     return await (await this.#open()).find(id);
   }
 
-  /** All that is not done. */
+  /** Returns all tasks that are not done. */
   async unfinished(): Promise<QueuedTask[]> {
     const box = await this.#open();
     const found = new Map<string, QueuedTask>();
-    // Twice: one that is tried again later goes back to a state that was listed before.
+    // Twice: a ticket that is retried later returns to a state that was listed before.
     for (const state of [...open, ...open])
       for await (const { id, meta, damaged } of box.list(state))
         if (damaged === undefined) found.set(id, { id, task: taskOf(meta) });
     return [...found.values()];
+  }
+
+  /** Returns the tickets that no worker takes any more. */
+  async givenUp(): Promise<GivenUp[]> {
+    const found: GivenUp[] = [];
+    for await (const { id, meta, damaged, history } of (await this.#open()).list("error")) {
+      const reason = history.at(-1)?.reason ?? "";
+      if (damaged === undefined) found.push({ id, task: taskOf(meta), reason, isSetAside: isSetAsideReason(reason) });
+    }
+    return found;
+  }
+
+  async verify(options: VerifyOptions): Promise<VerifyReport> {
+    return await (await this.#open()).verify(options);
+  }
+
+  /** Retries a ticket that was given up. */
+  async replay(id: string): Promise<void> {
+    await (await this.#open()).replay({ from: "error", id });
+  }
+
+  /** Replays tickets that earlier builds gave up after five deaths of their workers, whatever the cause. */
+  async replayLost(): Promise<void> {
+    const box = await this.#open();
+    const lost: string[] = [];
+    for await (const { id, damaged, history } of box.list("error"))
+      if (damaged === undefined && history.at(-1)?.outcome === "lost") lost.push(id);
+    for (const id of lost) await box.replay({ from: "error", id });
   }
 
   async waitFor(id: string, signal: AbortSignal | undefined): Promise<void> {
@@ -87,8 +147,11 @@ export class TaskQueue {
   }
 
   async #openBox(): Promise<BoxHandoff> {
-    const leaseMs = this.#leaseMs;
-    const opened = await openBox(this.#ground.ports, this.#directory, { leaseMs, ground: this.#ground });
+    const [leaseMs, { ground, layout }] = [this.#leaseMs, this.#tree];
+    // The record of the box has only its id, which nothing here needs. The tickets stay.
+    const opened = await resetIfDamaged(this.#tree, `${layout.queue}/box.json`, () =>
+      openBox(ground.ports, layout.queue, { leaseMs, ground }),
+    );
     return new BoxHandoff(opened, { leaseMs, retention });
   }
 }

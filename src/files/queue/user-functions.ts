@@ -1,4 +1,5 @@
-// The functions that a user gives: each is called with a limit of time, and what it gives is checked.
+// UserFunctions calls the functions that a user passes, each with a timeout, and checks their
+// results.
 import type { Cancel, Content } from "../../common.ts";
 import { orAborted } from "../../part/body.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -8,7 +9,9 @@ import type { Archive, Message } from "../model/session.ts";
 
 type Given = Pick<FilesOptions, "index" | "extract" | "embed" | "summarize" | "sessions" | "functionTimeoutMs">;
 
-/** A work of a queue that only a process with this function can do; "index": one that was not opened without an index. */
+/**
+ * A function that queued work may need; "index" stands for a process opened without `index: false`.
+ */
 export type FunctionName = "index" | "extract" | "embed" | "summarize" | "sessions.extract";
 
 const timeoutMsDefault = 120_000;
@@ -33,7 +36,7 @@ export class UserFunctions {
     this.#given = given;
   }
 
-  /** Those that this process has. */
+  /** The functions that this process has. */
   get names(): FunctionName[] {
     const { index, extract, embed, summarize, sessions } = this.#given;
     const all = { index: index !== false, extract, embed, summarize, "sessions.extract": sessions?.extract };
@@ -44,23 +47,27 @@ export class UserFunctions {
     return this.names.includes(name);
   }
 
-  /** The text of a file; undefined for one that is not indexed. Without a function, UTF-8 as it is. */
+  /**
+   * Returns the text of a file; undefined if it is not indexed. Without a user function, decodes
+   * the content as UTF-8.
+   */
   async extract(path: string, bytes: Uint8Array, signal: AbortSignal | undefined): Promise<string | undefined> {
     const { extract } = this.#given;
     if (extract === undefined) return findText(bytes)?.slice(0, textLengthMax);
     const text = await this.#call(`extract of ${path}`, signal, (options) => extract(path, contentOf(bytes), options));
-    if (text !== undefined && typeof text !== "string") throw new TypeError(`extract of ${path} gave no text.`);
+    if (text !== undefined && typeof text !== "string")
+      throw new TypeError(`extract of ${path} did not return a string.`);
     return text?.slice(0, textLengthMax);
   }
 
-  /** Undefined without such a function. */
+  /** Returns the vector of a text; undefined without such a function. */
   async embed(text: string, signal: AbortSignal | undefined): Promise<readonly number[] | undefined> {
     const { embed } = this.#given;
     if (embed === undefined) return undefined;
     const vector = await this.#call("embed", signal, (options) => embed(text, options));
     const isVector = Array.isArray(vector) && vector.length > 0 && vector.length <= vectorLengthMax;
     if (!isVector || !vector.every((each) => typeof each === "number" && Number.isFinite(each)))
-      throw new TypeError(`embed must give 1 to ${vectorLengthMax} numbers.`);
+      throw new TypeError(`embed must return 1 to ${vectorLengthMax} numbers.`);
     return vector as readonly number[];
   }
 
@@ -71,20 +78,20 @@ export class UserFunctions {
       summarize(directory, entries, options),
     );
     for (const name of ["abstract", "overview"] as const)
-      if (typeof summary?.[name] !== "string") throw new TypeError(`summarize gave no text as ${name}.`);
+      if (typeof summary?.[name] !== "string") throw new TypeError(`summarize did not return a string as ${name}.`);
     return summary;
   }
 
-  /** Undefined without such a function. */
+  /** Returns the summary of an archive; undefined without such a function. */
   async archiveSummary(messages: readonly Message[], signal: AbortSignal | undefined): Promise<string | undefined> {
     const archiveSummary = this.#given.sessions?.archiveSummary;
     if (archiveSummary === undefined) return undefined;
     const summary = await this.#call("archiveSummary", signal, (options) => archiveSummary(messages, options));
-    if (typeof summary !== "string") throw new TypeError("archiveSummary gave no text.");
+    if (typeof summary !== "string") throw new TypeError("archiveSummary did not return a string.");
     return summary;
   }
 
-  /** None without such a function. */
+  /** Returns the memories of an archive; empty without such a function. */
   async memories(archive: Archive, signal: AbortSignal): Promise<readonly Memory[]> {
     const extract = this.#given.sessions?.extract;
     if (extract === undefined) return [];
@@ -93,11 +100,11 @@ export class UserFunctions {
     );
     for (const memory of memories)
       if (typeof memory?.path !== "string" || typeof memory.text !== "string")
-        throw new TypeError("extract of a session must give { path, text } for each memory.");
+        throw new TypeError("extract of a session must return { path, text } for each memory.");
     return memories;
   }
 
-  /** A function that takes too long is told so by its signal, and its caller does not wait for it any more. */
+  /** If a function takes too long, its signal aborts and the caller stops waiting. */
   async #call<T>(what: string, signal: AbortSignal | undefined, call: (options: Cancel) => Promise<T>): Promise<T> {
     const { functionTimeoutMs = timeoutMsDefault } = this.#given;
     const over = new AbortController();
@@ -106,7 +113,7 @@ export class UserFunctions {
     );
     const either = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]);
     try {
-      // A function that throws at once is one that fails.
+      // Turns a synchronous throw into a rejection.
       return await orAborted(
         Promise.resolve().then(() => call({ signal: either })),
         either,
@@ -117,7 +124,7 @@ export class UserFunctions {
   }
 }
 
-/** Undefined for what is no text. */
+/** Decodes bytes as text; undefined if they are not text. */
 function findText(bytes: Uint8Array): string | undefined {
   if (bytes.includes(0)) return undefined;
   try {

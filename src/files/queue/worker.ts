@@ -1,57 +1,69 @@
-// A worker: does the tasks of a queue, one delivery at a time.
+// Worker: processes the tasks of a queue, one delivery at a time.
 import { isHoldfastError } from "../../errors.ts";
-import type { Delivery } from "../../handoff/consume/delivery.ts";
+import type { Delivery } from "../../handoff/model/delivery.ts";
 import type { DeadLetter } from "../../handoff/model/handoff.ts";
 import type { PathHold } from "../../locks/path/path-hold.ts";
-import type { IndexRecord } from "../documents/index-record.ts";
-import type { Outcomes } from "../documents/outcomes.ts";
+import type { NewOutcome } from "../documents/outcomes.ts";
 import type { Change } from "../model/file-tree.ts";
 import { indexingTag } from "../tree/layout.ts";
 import type { SessionArchives } from "../sessions/session-archives.ts";
 import { isSidecar } from "../sidecars/sidecar-name.ts";
 import type { Sidecars } from "../sidecars/sidecars.ts";
-import type { TreePlace } from "../tree/tree-place.ts";
+import type { Tree } from "../tree/tree.ts";
+import {
+  deathsAloneMax,
+  deathsTogetherMax,
+  earlierAttempts,
+  setAsideReason,
+  type EarlierAttempts,
+} from "./given-up.ts";
 import type { Indexer, IndexingOptions } from "./indexer.ts";
-import { OthersWait, type LockWaits } from "./lock-waits.ts";
+import { OthersWait } from "./lock-waits.ts";
 import { taskOf, type IndexTask, type Task } from "./task.ts";
-import type { TaskQueue } from "./task-queue.ts";
+import type { TaskContext } from "./task-context.ts";
 
-/** So often a worker looks whether a full disk has room again. */
+/** How often a worker checks whether a full disk has room again. */
 const roomPauseMs = { min: 100, max: 5_000 };
-
-export interface WorkerParts {
-  readonly place: TreePlace;
-  readonly queue: TaskQueue;
-  readonly indexer: Indexer;
-  readonly outcomes: Outcomes;
-  readonly decideIndex: () => Promise<IndexRecord>;
-  readonly sidecars: Sidecars;
-  readonly waits: LockWaits;
-  readonly archives: SessionArchives;
-  /** Announces a change of its own, and queues it. */
-  readonly announce: (change: Omit<Change, "number">) => Promise<void>;
-  /** Called with the number of documents that were made. */
-  readonly onProgress: (documents: number) => void;
-}
+/** How often it checks which changes the last snapshot has. */
+const snapshotLookMs = 2_000;
 
 export class Worker {
-  readonly #parts: WorkerParts;
+  readonly #context: TaskContext;
+  readonly #tree: Tree;
+  readonly #indexer: Indexer;
+  readonly #sidecars: Sidecars;
+  readonly #archives: SessionArchives;
   #inHand = 0;
-  /** Those of them that wait for a lock, or for room on the disk. */
+  /** How many of them wait for a lock, or for room on the disk. */
   #waiting = 0;
   #onlyWaits: (() => void) | undefined;
+  /** How often the work of each ticket has failed before. */
+  readonly #failures = new Map<string, number>();
+  /** The position of the last known snapshot, and when it was checked. */
+  #snapshot = { position: 0, lookedAtMs: -Infinity };
 
-  constructor(parts: WorkerParts) {
-    this.#parts = parts;
+  constructor(context: TaskContext, indexer: Indexer, sidecars: Sidecars, archives: SessionArchives) {
+    this.#context = context;
+    this.#tree = context.derived.tree;
+    this.#indexer = indexer;
+    this.#sidecars = sidecars;
+    this.#archives = archives;
   }
 
   readonly handle = async (delivery: Delivery): Promise<unknown> => {
-    const { waits } = this.#parts;
+    const { waits } = this.#context;
     this.#inHand++;
     try {
-      const result = await this.#orWaitForRoom(delivery);
+      const { failures, deaths } = await this.#earlierAttempts(delivery);
+      this.#failures.set(delivery.id, failures);
+      if (deaths >= deathsTogetherMax + deathsAloneMax) return await delivery.fail(setAsideReason(deaths));
+      const done = await this.#together(deaths >= deathsTogetherMax, (isAlone) =>
+        this.#orWaitForRoom(delivery, isAlone),
+      );
+      if (done === undefined) throw new OthersWait("Another ticket is worked on alone.");
       waits.forget(delivery.id);
-      return result;
+      this.#failures.delete(delivery.id);
+      return done.result;
     } catch (error) {
       if (!(error instanceof OthersWait)) throw error;
       await delivery.postpone({ delayMs: waits.nextPauseMs(delivery.id) });
@@ -62,115 +74,212 @@ export class Worker {
     }
   };
 
-  /** Calls back as soon as no delivery in hand is worked on: each waits for a lock or for room, perhaps for ever. */
+  /** Returns how often this ticket's work had failed before the attempt that just failed. Call it once for each. */
+  takeFailures(ticket: string): number {
+    const failures = this.#failures.get(ticket) ?? 0;
+    this.#failures.delete(ticket);
+    return failures;
+  }
+
+  /**
+   * Calls `call` as soon as no claimed delivery is being processed: all of them wait for a lock or
+   * for room, perhaps forever.
+   */
   whenOnlyWaiting(call: () => void): void {
     this.#onlyWaits = call;
     this.#tellIfOnlyWaiting();
   }
 
-  /** A full disk is no fault of the task: it counts as no attempt, and is waited for. */
-  async #orWaitForRoom(delivery: Delivery): Promise<unknown> {
-    const { clock } = this.#parts.place.ground.ports;
+  /**
+   * Waits while the disk is full, without counting an attempt: a full disk is not the task's fault.
+   */
+  async #orWaitForRoom(delivery: Delivery, isAlone: boolean): Promise<unknown> {
+    const { clock } = this.#tree.ground.ports;
     for (let pauseMs = roomPauseMs.min; ; pauseMs = Math.min(roomPauseMs.max, 2 * pauseMs))
       try {
-        return await this.#do(taskOf(delivery.meta), delivery.signal);
+        return await this.#do(taskOf(delivery.meta), delivery.signal, isAlone);
       } catch (error) {
         if (!isHoldfastError(error, "DISK_FULL")) throw error;
-        await this.#waitFor(() => clock.sleep(pauseMs, { signal: delivery.signal, background: true }));
+        const sleep = (): Promise<void> => clock.sleep(pauseMs, { signal: delivery.signal, background: true });
+        await this.#waitFor(() => (isAlone ? sleep() : this.#context.waits.latch.away(sleep)));
       }
   }
 
-  /** What is given up is done: callers that wait for it are told so by the outcome. */
+  /** Publishes the outcome of a given-up task, so that waiting callers learn of it. */
   async bury({ id, reason }: DeadLetter): Promise<void> {
-    const found = await this.#parts.queue.find(id);
+    const found = await this.#context.queue.find(id);
     const task = found?.meta === undefined ? undefined : taskOf(found.meta);
     if (task?.task === "index") await this.giveUp(task.change, reason);
   }
 
   async giveUp(change: number, failed: string): Promise<void> {
-    // Files of the change that did not fail have documents.
-    await this.#parts.outcomes.publish({ change, paths: [], documents: "many", failed });
-    this.#parts.onProgress(0);
+    // The files of the change that did not fail have documents.
+    await this.#publish({ change, paths: [], documents: "many", failed });
+    this.#context.onProgress(0);
   }
 
   /**
-   * Makes documents, summary tasks and the outcome of a change. How many documents. `onIndexed` is waited for before
-   * the outcome: callers that wait for that find the locks of the change released.
+   * Makes the documents, summary tasks and outcome of a change. Returns the number of documents.
+   * `onIndexed` is awaited before the outcome, so that callers that wait for the outcome find the
+   * locks of the change released.
    */
   async index(
     change: Change,
     { onIndexed, ...options }: IndexingOptions & { readonly onIndexed?: () => Promise<void> } = {},
   ): Promise<number> {
-    const { indexer, outcomes, sidecars, onProgress } = this.#parts;
-    const { outcome, directories } = await indexer.index(change, options);
-    // Before the outcome: a process that finds that does nothing more. Sidecars ask for no sidecars.
-    if (!isSidecar(change.path)) await sidecars.request(directories);
+    const { outcome, directories, apart } = await this.#indexer.index(change, options);
+    // Before the outcome: if the process dies in between, these changes have no effect.
+    for (const path of apart) await this.#context.announce({ kind: "written", path });
+    // Before the outcome: a process that finds the outcome does nothing more. Sidecars request no
+    // sidecars.
+    if (!isSidecar(change.path)) await this.#sidecars.request(directories);
     await onIndexed?.();
-    await outcomes.publish(outcome);
-    onProgress(outcome.documents.length);
+    await this.#publish(outcome);
+    this.#context.onProgress(outcome.documents.length);
     return outcome.documents.length;
   }
 
-  async #do(task: Task, signal: AbortSignal): Promise<unknown> {
-    if (task.task === "summary") return await this.#parts.sidecars.write(task, signal);
-    if (task.task === "session") return await this.#parts.archives.extract(task, signal);
-    return await this.#handleIndex(task, signal);
+  /**
+   * Publishes an outcome if its change is in the log. Otherwise the outcome would count for another
+   * change that gets the number later.
+   */
+  async #publish(outcome: NewOutcome): Promise<void> {
+    const { tree, outcomes } = this.#context.derived;
+    await tree.changes.mustBeSame();
+    if (await tree.changes.has(outcome.change)) await outcomes.publish(outcome);
   }
 
-  async #handleIndex({ change: number, token }: IndexTask, signal: AbortSignal): Promise<string> {
-    const { place, outcomes } = this.#parts;
+  async #do(task: Task, signal: AbortSignal, isAlone: boolean): Promise<unknown> {
+    if (task.task === "summary") return await this.#sidecars.write(task, signal, { isAlone });
+    if (task.task === "session") return await this.#archives.extract(task, signal);
+    return await this.#handleIndex(task, signal, isAlone);
+  }
+
+  /**
+   * Returns undefined if the ticket must be retried later, because another one is processed alone.
+   */
+  async #together(
+    isAlone: boolean,
+    work: (isAlone: boolean) => Promise<unknown>,
+  ): Promise<{ readonly result: unknown } | undefined> {
+    const { latch } = this.#context.waits;
+    if (isAlone) return await latch.alone(() => work(true));
+    if (!latch.enter()) return undefined;
+    try {
+      return { result: await work(false) };
+    } finally {
+      latch.leave();
+    }
+  }
+
+  async #earlierAttempts({ id, attempt, meta }: Delivery): Promise<EarlierAttempts> {
+    const { failures = 0, deaths = 0 } = meta as Partial<IndexTask>;
+    if (attempt <= 1) return { failures, deaths };
+    const earlier = earlierAttempts(attempt, (await this.#context.queue.find(id))?.history ?? []);
+    return { failures: earlier.failures + failures, deaths: earlier.deaths + deaths };
+  }
+
+  async #handleIndex(task: IndexTask, signal: AbortSignal, isAlone: boolean): Promise<string> {
+    const { change: number, token } = task;
+    const tree = this.#tree;
     let hold = token === undefined ? undefined : await this.#findReceived(token, signal);
     try {
-      if ((await outcomes.find(number)) !== undefined) return "done before";
-      const change = await place.changes.find(number);
+      if (await this.#isOfAnotherLog(task)) return "of another log";
+      const state = await this.#stateOf(number);
+      if (state === "done") return "done before";
+      const change = await tree.changes.find(number);
       if (change === undefined) throw new Error(`Change ${number} cannot be seen here yet.`);
-      if (number < (await this.#parts.decideIndex()).base) {
-        // The index was deleted since, and its processes look only at what came after that.
-        const { number: _number, ...again } = change;
-        await this.#parts.announce(again);
+      if (state === "over") {
+        const { kind, path, from } = change;
+        await this.#context.announce({ kind, path, ...(from === undefined ? {} : { from }) });
         return "announced again";
       }
-      if (token === undefined) await this.waitForEnd(change, signal);
-      // What was added is locked until it is indexed. The hold that came with the ticket may have lapsed, a worker may
-      // have died with it, or the process that added may have died before it made the ticket.
+      if (token === undefined) await this.waitForEnd(change, signal, isAlone);
+      // Added files are locked until they are indexed. The hold that came with the ticket may have
+      // lapsed, a worker may have died with it, or the process that added them may have died before
+      // it made the ticket.
       if (token !== undefined || (await this.#isAdded(change))) {
-        const locks = await place.locks();
+        const locks = await tree.locks();
         const request = { mode: "tree", signal, tag: indexingTag } as const;
-        hold ??= await this.#acquire((timeoutMs) => locks.acquire(change.path, { ...request, timeoutMs }));
+        hold ??= await this.#acquire((timeoutMs) => locks.acquire(change.path, { ...request, timeoutMs }), isAlone);
       }
       const either = hold === undefined ? signal : AbortSignal.any([signal, hold.signal]);
-      const count = await this.index(change, { signal: either, onIndexed: () => release(hold) });
+      const options = { signal: either, isEachApart: isAlone, onIndexed: () => release(hold) };
+      const count = await this.index(change, options);
       return `${count} documents`;
     } finally {
       await release(hold);
     }
   }
 
+  /**
+   * "over": no process will read what is made for this change. Its index was deleted since, or its
+   * work was given up and its ticket is replayed.
+   */
+  async #stateOf(change: number): Promise<"open" | "done" | "over"> {
+    const { derived } = this.#context;
+    const outcome = await derived.outcomes.find(change);
+    if (outcome !== undefined) return outcome.failed === undefined ? "done" : "over";
+    const { base } = await derived.decideIndex();
+    return change < base || (await this.#isInSnapshot(change)) ? "over" : "open";
+  }
+
+  /**
+   * True if an older copy of the log was restored: its change with this number is another one, or
+   * does not exist yet.
+   */
+  async #isOfAnotherLog({ change, id }: IndexTask): Promise<boolean> {
+    const { changes, disk } = this.#tree;
+    const found = await changes.findId(change);
+    // A share may show the ticket before it shows the change.
+    if (found === undefined) return disk.volume.kind === "local";
+    // A change that was damaged and repaired in between has another id.
+    return id !== undefined && id !== "" && found !== "" && found !== id;
+  }
+
+  async #isInSnapshot(change: number): Promise<boolean> {
+    const nowMs = this.#tree.ground.ports.clock.monotonicMs();
+    if (nowMs - this.#snapshot.lookedAtMs >= snapshotLookMs)
+      this.#snapshot = { position: await this.#context.derived.findSnapshotPosition(), lookedAtMs: nowMs };
+    return change <= this.#snapshot.position;
+  }
+
   async #isAdded({ kind, path }: Change): Promise<boolean> {
-    return kind === "written" && path !== "" && (await this.#parts.place.findLook(path))?.kind === "directory";
+    return kind === "written" && path !== "" && (await this.#tree.findEntry(path))?.kind === "directory";
   }
 
   async #findReceived(token: string, signal: AbortSignal): Promise<PathHold | undefined> {
     try {
-      return await (await this.#parts.place.locks()).receive(token, { signal });
+      return await (await this.#tree.locks()).receive(token, { signal });
     } catch (error) {
       if (isHoldfastError(error, "NO_SUCH_TRANSFER")) return undefined;
       throw error;
     }
   }
 
-  /** A change is announced before it is committed. Its hold is over as soon as another one is granted. */
-  protected async waitForEnd({ path, from }: Change, signal: AbortSignal): Promise<void> {
+  /**
+   * Waits until the hold of a change is over: a change is announced before it is committed. The
+   * hold is over as soon as another one is granted.
+   */
+  protected async waitForEnd({ path, from }: Change, signal: AbortSignal, isAlone: boolean): Promise<void> {
     const requests = [path, ...(from === undefined ? [] : [from])].map((each) => ({ path: each, shared: true }));
-    const locks = await this.#parts.place.locks();
+    const locks = await this.#tree.locks();
     const options = { signal, tag: indexingTag };
-    await (await this.#acquire((timeoutMs) => locks.acquireAll(requests, { ...options, timeoutMs }))).release();
+    const acquire = (timeoutMs: number): Promise<PathHold> => locks.acquireAll(requests, { ...options, timeoutMs });
+    try {
+      await (await this.#acquire(acquire, isAlone)).release();
+    } catch (error) {
+      // Another program put a link there that is dangling or leads out of the tree: nothing of the
+      // change is left.
+      if (!isHoldfastError(error, "INVALID_PATH")) throw error;
+    }
   }
 
-  /** OthersWait. */
-  async #acquire<T>(acquire: (timeoutMs: number) => Promise<T>): Promise<T> {
-    return await this.#parts.waits.get((timeoutMs) =>
-      timeoutMs === 0 ? acquire(timeoutMs) : this.#waitFor(() => acquire(timeoutMs)),
+  /** Acquires a lock as `LockWaits` allows. Throws OthersWait. */
+  async #acquire<T>(acquire: (timeoutMs: number) => Promise<T>, isAlone: boolean): Promise<T> {
+    return await this.#context.waits.get(
+      (timeoutMs) => (timeoutMs === 0 ? acquire(timeoutMs) : this.#waitFor(() => acquire(timeoutMs))),
+      { isAlone },
     );
   }
 
@@ -189,7 +298,7 @@ export class Worker {
   }
 }
 
-/** A hold that cannot be released now is released later, or ends with this process. */
+/** Releases a hold. If that fails now, it is released later, or ends with this process. */
 async function release(hold: PathHold | undefined): Promise<void> {
   await hold?.release().catch(() => undefined);
 }

@@ -1,33 +1,48 @@
-// What a process keeps up to date from documents: the index that is built in, or one that the user gives.
+// Engine: the index that a process keeps up to date from documents. It is built in, or passed by
+// the user.
 import type { DerivedIndex } from "../model/derived-index.ts";
+import { EventLoopYield } from "../../durable/wait/event-loop-yield.ts";
+import type { Clock } from "../../ports/clock.ts";
 import { isWithin } from "../../format/path-key.ts";
 import type { IndexedFile, IndexedText, TextIndex } from "../engine/text-index.ts";
 
 export interface Engine {
   readonly index: DerivedIndex;
-  /** Of two texts of one path that of the higher change counts, in whichever order they come. */
+  /** If a path has two texts, the one with the higher change counts, in whichever order they arrive. */
   put(files: readonly IndexedText[]): Promise<void>;
   /**
-   * Removes `path` and all below it that an earlier change than `before` has brought. Gives what the index has lost
-   * with that, and must get again.
+   * Removes everything at or below `path` that a change before `before` brought. Returns files that
+   * the index lost as well and must get again.
    */
   drop(path: string, before: number): Promise<IndexedFile[]>;
   find(path: string): IndexedFile | undefined;
 }
 
+/** SQLite blocks while it works, so it gets little at a time: a few files, or one long text. */
+const filesPerStep = 64;
+const textPerStep = 64 * 1024;
+
 export class BuiltInEngine implements Engine {
   readonly index: TextIndex;
+  readonly #clock: Clock;
 
-  constructor(index: TextIndex) {
+  constructor(index: TextIndex, clock: Clock) {
     this.index = index;
+    this.#clock = clock;
   }
 
   async put(files: readonly IndexedText[]): Promise<void> {
-    this.index.put(files);
+    const pause = new EventLoopYield(this.#clock);
+    for (const step of stepsOf(files)) {
+      this.index.put(step);
+      if (pause.isDue) await pause.take();
+    }
   }
 
+  /** A search in between may find a file that is not dropped yet, and checks if it exists. */
   async drop(path: string, before: number): Promise<IndexedFile[]> {
-    this.index.drop(path, { before });
+    const pause = new EventLoopYield(this.#clock);
+    while (this.index.drop(path, { before, limit: filesPerStep }) === filesPerStep) if (pause.isDue) await pause.take();
     return [];
   }
 
@@ -36,7 +51,21 @@ export class BuiltInEngine implements Engine {
   }
 }
 
-/** An index that knows no changes: which one brought what is remembered here. */
+function* stepsOf(files: readonly IndexedText[]): Generator<readonly IndexedText[]> {
+  let step: IndexedText[] = [];
+  let length = 0;
+  for (const file of files) {
+    step.push(file);
+    length += file.text.length;
+    if (step.length < filesPerStep && length < textPerStep) continue;
+    yield step;
+    step = [];
+    length = 0;
+  }
+  if (step.length > 0) yield step;
+}
+
+/** An index that does not record changes: this class remembers which change brought each file. */
 export class GivenEngine implements Engine {
   readonly index: DerivedIndex;
   readonly #files = new Map<string, IndexedFile>();
@@ -56,12 +85,14 @@ export class GivenEngine implements Engine {
   async drop(path: string, before: number): Promise<IndexedFile[]> {
     const lost: IndexedFile[] = [];
     const below = [...this.#files.values()].filter((file) => isWithin(file.path, path));
+    const kept = below.filter((file) => file.change >= before);
     for (const file of below) {
       if (file.change >= before) continue;
       await this.index.remove(file.path);
       this.#files.delete(file.path);
-      // Where a file was, a directory may be now, and all below it went with the file.
-      for (const other of below) if (other.change >= before && isWithin(other.path, file.path)) lost.push(other);
+      // A directory may now have the name of a file, and everything below it was removed with the
+      // file.
+      for (const other of kept) if (isWithin(other.path, file.path)) lost.push(other);
     }
     for (const file of lost) this.#files.delete(file.path);
     return lost;
@@ -72,7 +103,7 @@ export class GivenEngine implements Engine {
   }
 }
 
-/** One index for all processes: the workers tell it what there is, and a process that only searches tells it nothing. */
+/** One index for all processes: the workers update it. A process that only searches does not. */
 export class SharedEngine implements Engine {
   readonly index: DerivedIndex;
 
@@ -81,7 +112,7 @@ export class SharedEngine implements Engine {
   }
 
   async put(): Promise<void> {
-    // The worker has done it.
+    // The worker has updated the index.
   }
 
   async drop(path: string): Promise<IndexedFile[]> {

@@ -1,38 +1,22 @@
-// The engine of this process, kept up to date: from a snapshot, from documents, and from the outcomes of changes.
+// Follower: keeps the engine of this process up to date, from a snapshot, from documents, and from
+// the outcomes of changes.
 import type { DerivedIndex } from "../model/derived-index.ts";
-import type { ChangeLog } from "../change-log/change-log.ts";
 import type { Document } from "../documents/document.ts";
-import type { Documents } from "../documents/documents.ts";
+import type { Derived } from "../documents/derived.ts";
 import type { IndexRecord } from "../documents/index-record.ts";
 import type { Outcome } from "../documents/outcome.ts";
-import type { Outcomes } from "../documents/outcomes.ts";
-import { TextIndex, type IndexedFile, type IndexedText } from "../engine/text-index.ts";
+import { TextIndex, type IndexedText } from "../engine/text-index.ts";
 import { isWithin } from "../../format/path-key.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { BuiltInEngine, GivenEngine, SharedEngine, type Engine } from "./engine.ts";
-import type { Snapshots } from "./snapshots.ts";
 
-/** Documents that the engine gets at a time; between two times other work of this process goes on. */
+/** How many documents the engine gets at a time; other work of this process runs in between. */
 const batch = 64;
-/** How often a process that waits for an outcome asks whether a snapshot has it. */
+/** How often a process that waits for an outcome checks whether a snapshot has it. */
 const snapshotLookMs = 2_000;
 
-export interface FollowerParts {
-  readonly clock: Clock;
-  readonly changes: ChangeLog;
-  readonly documents: Documents;
-  readonly outcomes: Outcomes;
-  readonly snapshots: Snapshots;
-  /** The record that holds now. */
-  readonly decideIndex: () => Promise<IndexRecord>;
-  /** Absent: the one that is built in. */
-  readonly givenIndex?: DerivedIndex | undefined;
-  /** Known-wrong variants, for tests. */
-  readonly EngineClass?: typeof GivenEngine | undefined;
-}
-
-/** What a change has taken away. */
-export interface Removal {
+/** A path, and the change that affected it. */
+interface ChangedPath {
   readonly path: string;
   readonly change: number;
 }
@@ -42,21 +26,28 @@ interface Loaded {
   readonly engine: Engine;
   /** All changes up to this one are in the engine. */
   position: number;
-  /** Later ones that are in it, too. */
+  /** Later changes that are also in it. */
   readonly applied: Set<number>;
-  /** Of changes after the position. */
-  removals: Removal[];
+  /** Paths removed by changes after the position. */
+  removals: ChangedPath[];
 }
 
 export class Follower {
-  readonly #parts: FollowerParts;
+  readonly #derived: Derived;
+  readonly #clock: Clock;
+  readonly #givenIndex: DerivedIndex | undefined;
+  readonly #EngineClass: typeof GivenEngine;
   #loaded: Loaded | undefined;
   #running: Promise<void> | undefined;
   #next: Promise<void> | undefined;
   #lookedAtMs = -Infinity;
 
-  constructor(parts: FollowerParts) {
-    this.#parts = parts;
+  /** Without `givenIndex` it has the built-in one. */
+  constructor(derived: Derived, givenIndex?: DerivedIndex, EngineClass: typeof GivenEngine = GivenEngine) {
+    this.#derived = derived;
+    this.#clock = derived.tree.ground.ports.clock;
+    this.#givenIndex = givenIndex;
+    this.#EngineClass = EngineClass;
   }
 
   /** Undefined before the first `refresh`. */
@@ -69,15 +60,15 @@ export class Follower {
     return this.#loaded?.position ?? 0;
   }
 
-  /** When it resolves, the engine has all outcomes that were there when it was called. */
+  /** When it resolves, the engine has all outcomes that existed when it was called. */
   async refresh(): Promise<void> {
     if (this.#running === undefined) return await this.#run();
-    // One that began before this call may have missed something.
+    // A refresh that began before this call may have missed something.
     this.#next ??= this.#running.catch(() => undefined).then(() => this.#run());
     await this.#next;
   }
 
-  /** Which changes up to `last` have no outcome that this process knows. */
+  /** Returns the changes up to `last` without an outcome that this process knows. */
   pendingUpTo(last: number): number[] {
     const { position, applied } = this.#loaded ?? { position: 0, applied: new Set<number>() };
     const pending: number[] = [];
@@ -85,12 +76,12 @@ export class Follower {
     return pending;
   }
 
-  /** From now on nothing at `path` or below it is found that an earlier change has brought. */
+  /** Hides everything at or below `path` that an earlier change brought. */
   async hide(path: string, change: number): Promise<void> {
     if (this.#loaded !== undefined) await this.#drop(this.#loaded, path, change);
   }
 
-  /** What the engine has, for a snapshot; undefined for an index that has no bytes. */
+  /** Returns the engine's state, for a snapshot; undefined for an index without bytes. */
   findState(): { readonly index: string; readonly position: number; readonly engine: TextIndex } | undefined {
     if (!(this.#loaded?.engine instanceof BuiltInEngine)) return undefined;
     const { record, position, engine } = this.#loaded;
@@ -100,7 +91,7 @@ export class Follower {
   async close(): Promise<void> {
     await this.#running?.catch(() => undefined);
     await this.#next?.catch(() => undefined);
-    // One that the user gives is closed by the user.
+    // The user closes an index that the user passed.
     if (this.#loaded?.engine instanceof BuiltInEngine) await this.#loaded.engine.index.close();
     this.#loaded = undefined;
   }
@@ -116,8 +107,10 @@ export class Follower {
   }
 
   async #refresh(): Promise<void> {
-    const { changes, outcomes } = this.#parts;
-    const record = await this.#parts.decideIndex();
+    const { tree, outcomes } = this.#derived;
+    const { changes } = tree;
+    await changes.mustBeSame();
+    const record = await this.#derived.decideIndex();
     if (this.#loaded?.record.id !== record.id) await this.#load(record);
     const loaded = this.#loaded as Loaded;
     const last = await changes.last();
@@ -130,21 +123,23 @@ export class Follower {
   }
 
   async #load(record: IndexRecord): Promise<void> {
-    const { givenIndex, snapshots, documents, EngineClass = GivenEngine } = this.#parts;
+    const { snapshots, documents } = this.#derived;
+    const [clock, givenIndex] = [this.#clock, this.#givenIndex];
     const before = this.#loaded?.engine;
-    // First: up to its position all documents are there, also when the snapshot itself cannot be used. The outcomes of
-    // those changes may be gone.
+    // Read first: all documents up to the snapshot's position exist even if the snapshot is
+    // unusable, but the outcomes of those changes may be gone.
     const inSnapshot = (await snapshots.findRecord(record.id))?.record.position ?? 0;
     const snapshot = givenIndex === undefined ? await snapshots.find(record.id) : undefined;
-    const engine = givenIndex === undefined ? await openBuiltIn(snapshot?.bytes) : engineOf(givenIndex, EngineClass);
+    const engine =
+      givenIndex === undefined ? await openBuiltIn(clock, snapshot?.bytes) : engineOf(givenIndex, this.#EngineClass);
     const loaded: Loaded = {
       record,
-      engine: engine ?? new BuiltInEngine(await TextIndex.open()),
+      engine: engine ?? new BuiltInEngine(await TextIndex.open(), clock),
       position: Math.max(inSnapshot, record.base - 1),
       applied: new Set(),
       removals: [],
     };
-    // Another one may be the current one by now.
+    // Another snapshot may have become the current one.
     if (snapshot !== undefined && engine !== undefined) loaded.position = Math.max(snapshot.position, record.base - 1);
     else if (!(engine instanceof SharedEngine)) {
       await givenIndex?.clear?.();
@@ -154,32 +149,35 @@ export class Follower {
     if (before instanceof BuiltInEngine) await before.index.close();
   }
 
-  /** Outcomes that a snapshot has are removed. A process that missed them begins with that snapshot. */
+  /**
+   * True if a newer snapshot exists. The outcomes that it contains are removed, so a process that
+   * missed them starts with that snapshot.
+   */
   async #isInSnapshot({ record, position }: Loaded): Promise<boolean> {
-    const nowMs = this.#parts.clock.monotonicMs();
+    const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#lookedAtMs < snapshotLookMs) return false;
     this.#lookedAtMs = nowMs;
-    const found = await this.#parts.snapshots.findRecord(record.id);
+    const found = await this.#derived.snapshots.findRecord(record.id);
     return found !== undefined && found.record.position > position;
   }
 
   async #apply(loaded: Loaded, { change, paths, documents, hasMore }: Outcome): Promise<void> {
-    const { documents: all } = this.#parts;
+    const { documents: all } = this.#derived;
     if (!(loaded.engine instanceof SharedEngine)) {
-      // What is there first, then what is gone: a search in between finds a file that stays.
-      await this.#put(loaded, hasMore ? all.all({ change }) : this.#read(documents, change));
+      // Add first, then remove: a search in between finds a file that stays.
+      await this.#put(loaded, hasMore ? all.all({ change }) : this.#read(documents.map((path) => ({ path, change }))));
       for (const path of paths) await this.#drop(loaded, path, change);
     }
     loaded.applied.add(change);
     while (loaded.applied.delete(loaded.position + 1)) loaded.position++;
-    // A document that still comes is of a change after the position.
+    // A document that arrives later belongs to a change after the position.
     loaded.removals = loaded.removals.filter((removal) => removal.change > loaded.position + 1);
   }
 
   async #drop(loaded: Loaded, path: string, change: number): Promise<void> {
     loaded.removals.push({ path, change });
     const lost = await loaded.engine.drop(path, change);
-    if (lost.length > 0) await this.#put(loaded, this.#readAgain(lost));
+    if (lost.length > 0) await this.#put(loaded, this.#read(lost));
   }
 
   async #put(loaded: Loaded, documents: AsyncIterable<Document>): Promise<void> {
@@ -191,27 +189,26 @@ export class Follower {
       if (files.length < batch) continue;
       await loaded.engine.put(files);
       files = [];
-      await this.#parts.clock.sleep(0);
+      await this.#clock.sleep(0);
     }
     if (files.length > 0) await loaded.engine.put(files);
   }
 
-  /** A document of an earlier change that comes late must not bring back what a later one has taken away. */
-  protected isTakenAway({ path, change }: Removal, removals: readonly Removal[]): boolean {
+  /**
+   * True if a later change removed this path: a late document of an earlier change must not restore
+   * it.
+   */
+  protected isTakenAway({ path, change }: ChangedPath, removals: readonly ChangedPath[]): boolean {
     return removals.some((removal) => removal.change > change && isWithin(path, removal.path));
   }
 
-  /** One that is gone was replaced by that of a later change, whose outcome comes, too. */
-  async *#read(paths: readonly string[], change: number): AsyncGenerator<Document> {
-    for (const path of paths) {
-      const found = await this.#parts.documents.find(path, change);
-      if (found !== undefined) yield found;
-    }
-  }
-
-  async *#readAgain(files: readonly IndexedFile[]): AsyncGenerator<Document> {
+  /**
+   * Yields the documents. A missing one was replaced by that of a later change, whose outcome
+   * follows.
+   */
+  async *#read(files: readonly ChangedPath[]): AsyncGenerator<Document> {
     for (const { path, change } of files) {
-      const found = await this.#parts.documents.find(path, change);
+      const found = await this.#derived.documents.find(path, change);
       if (found !== undefined) yield found;
     }
   }
@@ -221,13 +218,13 @@ function engineOf(index: DerivedIndex, EngineClass: typeof GivenEngine): Engine 
   return index.isShared === true ? new SharedEngine(index) : new EngineClass(index);
 }
 
-/** Undefined for bytes that are no snapshot after all. */
-async function openBuiltIn(bytes: Uint8Array | undefined): Promise<Engine | undefined> {
+/** Opens the built-in engine; undefined for bytes that are not a valid snapshot. */
+async function openBuiltIn(clock: Clock, bytes: Uint8Array | undefined): Promise<Engine | undefined> {
   if (bytes === undefined) return undefined;
   try {
-    return new BuiltInEngine(await TextIndex.open(bytes));
+    return new BuiltInEngine(await TextIndex.open(bytes), clock);
   } catch {
-    // It is derived: the documents have the same.
+    // A snapshot is derived: the documents have the same content.
     return undefined;
   }
 }

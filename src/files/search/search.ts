@@ -1,12 +1,12 @@
-// A search: asks the engine, and gives only what is in the tree at this moment with the indexed content.
-import { holdfastError, isHoldfastError } from "../../errors.ts";
+// A search: queries the engine, and returns only hits whose indexed content is in the tree now.
+import { holdfastError, isHoldfastError, messageOf } from "../../errors.ts";
 import { checkCall } from "../model/arguments.ts";
 import type { DerivedIndex, SearchHit, SearchOptions } from "../model/derived-index.ts";
 import { inParallel } from "../../durable/wait/in-parallel.ts";
 
 const limitDefault = 20;
 const limitMax = 10_000;
-/** Hits that are looked at in the tree at the same time. */
+/** Hits that are checked against the tree in parallel. */
 const parallel = 8;
 
 type IndexHit = SearchHit & { readonly stamp?: string };
@@ -14,14 +14,14 @@ type IndexHit = SearchHit & { readonly stamp?: string };
 export interface SearchParts {
   readonly search: DerivedIndex["search"];
   readonly vector?: readonly number[] | undefined;
-  /** The stamp of the file now. */
+  /** Returns the current stamp of the file. */
   readonly findStamp: (path: string) => Promise<string | undefined>;
   /** Called for a hit whose file is gone (no stamp) or has another content. */
   readonly onStale: (hit: IndexHit, stamp: string | undefined) => Promise<void>;
 }
 
 export function checkSearch(text: string, options: SearchOptions): void {
-  if (typeof text !== "string") throw new TypeError("search: what is searched for must be a text.");
+  if (typeof text !== "string") throw new TypeError("search: the query must be a string.");
   checkCall("search", options, { under: true, limit: true, signal: true });
   const { limit = limitDefault } = options;
   if (!(Number.isSafeInteger(limit) && limit >= 1 && limit <= limitMax))
@@ -31,7 +31,7 @@ export function checkSearch(text: string, options: SearchOptions): void {
 export async function search(parts: SearchParts, text: string, options: SearchOptions): Promise<SearchHit[]> {
   const { limit = limitDefault, under, signal } = options;
   const verdicts = new Map<string, boolean>();
-  // Hits that are gone make room for others: then more are asked for.
+  // If hits are dropped as stale, request more.
   for (let wanted = limit; ; wanted *= 2) {
     signal?.throwIfAborted();
     const found = await ask(parts, text, { under, limit: wanted, vector: parts.vector });
@@ -58,7 +58,8 @@ async function ask(
   try {
     return await parts.search(text, options);
   } catch (cause) {
-    const message = `The index could not be searched: ${cause instanceof Error ? cause.message : String(cause)}. Nothing was changed: try again, or rebuild it.`;
+    if (isHoldfastError(cause, "TOO_LARGE")) throw cause;
+    const message = `The index could not be searched: ${messageOf(cause)}. Nothing was changed: try again, or rebuild it.`;
     throw holdfastError("INDEX_FAILED", message, { path: options?.under ?? "" }, cause);
   }
 }
@@ -68,11 +69,11 @@ async function isTrue(parts: SearchParts, hit: IndexHit): Promise<boolean> {
   try {
     stamp = await parts.findStamp(hit.path);
   } catch (error) {
-    // What this user may not read is no hit, and for others it may be one.
+    // A file that this user may not read is omitted; other users may get it.
     if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
     return false;
   }
-  // An index that gives no stamps cannot be held to them: that the file is there has to do.
+  // If the index returns no stamp, it suffices that the file exists.
   if (stamp !== undefined && (hit.stamp === undefined || hit.stamp === stamp)) return true;
   await parts.onStale(hit, stamp);
   return false;

@@ -1,24 +1,30 @@
-// Snapshots of the engine: one process publishes what its engine has, so that the others begin with that.
+// Snapshots of the engine: one process publishes the state of its engine, and the others start with
+// it.
 import { createHash } from "node:crypto";
-import { ensureDirectory, syncNames } from "../../durable/publish/directory.ts";
-import { replace } from "../../durable/publish/publish.ts";
+import { ensureDirectory, parentOf, removeTree, syncNames } from "../../durable/publish/directory.ts";
+import { moveOnce, replace } from "../../durable/publish/publish.ts";
 import { getRecord, isUnreadable } from "../../durable/publish/record-file.ts";
 import type { Staging } from "../../durable/publish/staging.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { randomName } from "../../format/id.ts";
 import { encodeRecord, type RecordKind } from "../../format/record.ts";
+import { isHoldfastError } from "../../errors.ts";
+import { describeDamage } from "../../part/findings.ts";
 import { writeBody } from "../../part/body.ts";
 import { Generations } from "../../part/generations.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 
-/** Of the schema of the engine. Snapshots of an older one are replaced. */
-const engineVersion = 1;
+/**
+ * Version of the engine's schema, and of how words are made. A snapshot of another version is not
+ * loaded, and one of an older version is replaced. Version 2 has words of single characters.
+ */
+const engineVersion = 2;
 const snapshotBytesMax = 2 ** 31 - 1;
-/** A snapshot that is replaced while it is read is looked for anew. */
+/** A snapshot that is replaced while it is read is looked up again. */
 const readingsMax = 5;
 
 export interface SnapshotRecord {
-  /** Of the index. */
+  /** Id of the index. */
   readonly index: string;
   /** All changes up to this one are in it. */
   readonly position: number;
@@ -28,6 +34,13 @@ export interface SnapshotRecord {
 
 export interface Snapshot extends SnapshotRecord {
   readonly bytes: Uint8Array;
+}
+
+export interface FoundRecord {
+  readonly record: SnapshotRecord;
+  readonly path: string;
+  /** The version that made it, compared with this one. */
+  readonly age: "older" | "own" | "newer";
 }
 
 export class Snapshots {
@@ -41,41 +54,81 @@ export class Snapshots {
     this.#bootId = bootId;
   }
 
-  /** The current one of this index; undefined when there is none, or none that can be read. */
+  /**
+   * Returns the current snapshot of this index; undefined if there is none, or if it is unreadable.
+   */
   async find(index: string): Promise<Snapshot | undefined> {
     for (let reading = 1; reading <= readingsMax; reading++) {
       const found = await this.findRecord(index);
-      if (found === undefined) return undefined;
+      if (found === undefined || found.age !== "own") return undefined;
       try {
         const bytes = await this.#staging.disk.readFile(found.path, snapshotBytesMax);
         if (createHash("sha256").update(bytes).digest("hex") !== found.record.sha256) return undefined;
         return { ...found.record, bytes };
       } catch (error) {
+        if (isUnreadable(error)) return undefined;
         if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
       }
     }
     return undefined;
   }
 
-  async findRecord(index: string): Promise<{ readonly record: SnapshotRecord; readonly path: string } | undefined> {
+  /**
+   * Returns why the current snapshot is unreadable, even if it belongs to another index; undefined
+   * if there is none, or if it is intact.
+   */
+  async findDamage(): Promise<{ readonly path: string; readonly what: string } | undefined> {
+    let path = `${this.#directory}/catalog`;
     try {
       if (!(await this.#exists())) return undefined;
       const generations = await this.#open();
       const { current } = await generations.read();
-      if (current?.version !== engineVersion) return undefined;
+      if (current === undefined) return undefined;
+      path = `${generations.directoryOf(current.number)}/snapshot.json`;
+      const { file, sha256 } = await getRecord(this.#staging.disk, snapshotKind, path);
+      path = `${generations.directoryOf(current.number)}/${file}`;
+      const bytes = await this.#staging.disk.readFile(path, snapshotBytesMax);
+      const isWhole = createHash("sha256").update(bytes).digest("hex") === sha256;
+      return isWhole ? undefined : { path, what: "Its content is not the one that was written." };
+    } catch (error) {
+      // A newer release can read it. A snapshot that is replaced meanwhile is gone.
+      if (isHoldfastError(error, "NEWER_FORMAT")) return undefined;
+      return { path, what: describeDamage("The snapshot of the index", error).what };
+    }
+  }
+
+  /** Removes all snapshots. */
+  async remove(): Promise<void> {
+    const { disk, random } = this.#staging;
+    const taken = `${parentOf(this.#directory)}/aside/index.${randomName(random.bytes(16))}`;
+    await ensureDirectory(disk, parentOf(taken));
+    if (await moveOnce(disk, this.#directory, taken)) await removeTree(disk, taken);
+  }
+
+  /**
+   * Returns the record, even of another engine version: all documents up to its position exist, and
+   * outcomes may be gone.
+   */
+  async findRecord(index: string): Promise<FoundRecord | undefined> {
+    try {
+      if (!(await this.#exists())) return undefined;
+      const generations = await this.#open();
+      const { current } = await generations.read();
+      if (current === undefined) return undefined;
       const directory = generations.directoryOf(current.number);
       const record = await getRecord(this.#staging.disk, snapshotKind, `${directory}/snapshot.json`);
-      return record.index === index ? { record, path: `${directory}/${record.file}` } : undefined;
+      if (record.index !== index) return undefined;
+      return { record, path: `${directory}/${record.file}`, age: ageOf(current.version) };
     } catch (error) {
-      // It is derived: what cannot be read is made anew.
+      // A snapshot is derived: an unreadable one is made again.
       if (hasErrno(error, "ENOENT", "ESTALE") || isUnreadable(error)) return undefined;
       throw error;
     }
   }
 
   /**
-   * To be called under a lease. If two processes do it at once, each one's files have names of their own, and one of the
-   * two snapshots is the current one.
+   * Publishes a snapshot. Call it under a lease. If two processes publish at once, their files have
+   * different names, and one of the two snapshots becomes the current one.
    */
   async publish(index: string, position: number, bytes: Uint8Array): Promise<void> {
     const { disk, random } = this.#staging;
@@ -91,19 +144,23 @@ export class Snapshots {
     const record = encodeRecord(snapshotKind, { index, position, file, sha256 });
     await replace(this.#staging, `${directory}/snapshot.json`, record);
     const now = await generations.switchTo(building.number);
-    if (now.current?.number === building.number) await generations.removeOlderThan(building.number);
+    if (now.current?.number === building.number) await generations.removeOld();
   }
 
-  /** A reader makes nothing. */
+  /** Checks first, so that a reader creates nothing. */
   async #exists(): Promise<boolean> {
     return (await this.#staging.disk.findStat(`${this.#directory}/catalog`)) !== undefined;
   }
 
-  /** Each time: a person may have deleted it meanwhile. */
+  /** Opened each time, because a person may have deleted the directory meanwhile. */
   async #open(): Promise<Generations> {
     await ensureDirectory(this.#staging.disk, this.#directory);
     return await Generations.open(this.#staging, this.#directory, this.#bootId);
   }
+}
+
+function ageOf(version: number): FoundRecord["age"] {
+  return version === engineVersion ? "own" : version < engineVersion ? "older" : "newer";
 }
 
 const snapshotKind: RecordKind<SnapshotRecord> = {

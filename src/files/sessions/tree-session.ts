@@ -1,53 +1,56 @@
-// A session as a program holds it.
+// TreeSession: a session, as programs use it.
 import type { Cancel } from "../../common.ts";
 import { findJsonLoss } from "../../format/json-loss.ts";
 import { checkCall } from "../model/arguments.ts";
 import type { Archive, Message, Session } from "../model/session.ts";
+import type { TaskContext } from "../queue/task-context.ts";
 import type { SessionTask } from "../queue/task.ts";
-import type { TaskQueue } from "../queue/task-queue.ts";
-import type { UserFunctions } from "../queue/user-functions.ts";
 import { recordOf } from "./session-archives.ts";
 import type { SessionLog } from "./session-log.ts";
 
-export interface TreeSessionParts {
-  readonly log: SessionLog;
-  readonly user?: string | undefined;
-  readonly queue: TaskQueue;
-  readonly functions: UserFunctions;
-  /** CLOSED. */
-  readonly mustBeOpen: () => void;
-}
-
 export class TreeSession implements Session {
   readonly id: string;
-  readonly #parts: TreeSessionParts;
+  readonly #log: SessionLog;
+  readonly #user: string | undefined;
+  readonly #context: Pick<TaskContext, "queue" | "functions">;
+  readonly #mustBeOpen: () => void;
 
-  constructor(parts: TreeSessionParts) {
-    this.id = parts.log.id;
-    this.#parts = parts;
+  /** `mustBeOpen` throws CLOSED. */
+  constructor(
+    log: SessionLog,
+    user: string | undefined,
+    context: Pick<TaskContext, "queue" | "functions">,
+    mustBeOpen: () => void,
+  ) {
+    this.id = log.id;
+    this.#log = log;
+    this.#user = user;
+    this.#context = context;
+    this.#mustBeOpen = mustBeOpen;
   }
 
   async append(...messages: readonly Message[]): Promise<void> {
-    this.#parts.mustBeOpen();
+    this.#mustBeOpen();
     const checked = messages.map(checkMessage);
-    if (checked.length > 0) await this.#parts.log.append(checked);
+    if (checked.length > 0) await this.#log.append(checked);
   }
 
   async messages(): Promise<readonly Message[]> {
-    this.#parts.mustBeOpen();
-    return (await this.#parts.log.open()).messages;
+    this.#mustBeOpen();
+    return (await this.#log.open()).messages;
   }
 
   /**
-   * The task is published before the archive is made, with all that the archive needs: a process that dies in between
-   * leaves a commit that a worker finishes. One that dies before leaves the messages as they were. If two processes
-   * commit at once, one of them archives, and the other goes on with what is left.
+   * Archives the open messages. The task is published before the archive is made, with everything
+   * that the archive needs: if the process dies in between, a worker finishes the commit. If it
+   * dies earlier, the messages are unchanged. If two processes commit at once, one archives, and
+   * the other continues with what is left.
    */
   async commit(options: Cancel = {}): Promise<{ readonly archive: number; readonly task: string } | undefined> {
     checkCall("commit", options, { signal: true });
-    const { log, queue, functions, user, mustBeOpen } = this.#parts;
+    const [log, user, { queue, functions }] = [this.#log, this.#user, this.#context];
     for (;;) {
-      mustBeOpen();
+      this.#mustBeOpen();
       options.signal?.throwIfAborted();
       const { archive, upTo, messages } = await log.open();
       if (messages.length === 0) return undefined;
@@ -67,21 +70,20 @@ export class TreeSession implements Session {
   }
 
   async *archives(): AsyncGenerator<Archive> {
-    const { log, mustBeOpen } = this.#parts;
-    mustBeOpen();
-    const last = await log.lastArchive();
+    this.#mustBeOpen();
+    const last = await this.#log.lastArchive();
     for (let number = 1; number <= last; number++) {
-      mustBeOpen();
-      yield await log.get(number);
+      this.#mustBeOpen();
+      yield await this.#log.get(number);
     }
   }
 }
 
-/** A copy, so that a change of the caller's object later changes nothing. */
+/** Copies the message, so that later changes of the caller's object have no effect. */
 function checkMessage(message: Message): Message {
   if (typeof message !== "object" || message === null) throw new TypeError("A message must be an object.");
   for (const name of ["role", "content"] as const)
-    if (typeof message[name] !== "string") throw new TypeError(`A message must have a text as its ${name}.`);
+    if (typeof message[name] !== "string") throw new TypeError(`A message must have a string as its ${name}.`);
   if (hasCycle(message)) throw new TypeError("A message must not contain itself, at any depth.");
   const loss = findJsonLoss(message, "message");
   if (loss !== undefined) throw new TypeError(`${loss}, which JSON does not have.`);

@@ -1,9 +1,9 @@
-// The names of the files that summarise a directory.
+// The names of the files that summarize a directory.
 
 export const abstractName = ".abstract.md";
 export const overviewName = ".overview.md";
 
-/** Whether the file at `path` is made by Holdfast, of the other files in its directory. */
+/** True if Holdfast makes the file at `path` from the other files in its directory. */
 export function isSidecar(path: string): boolean {
   return isSidecarName(path.slice(path.lastIndexOf("/") + 1));
 }

@@ -1,21 +1,32 @@
-// Which version of a directory's sidecars was asked for, and which one has been written: of many only the newest counts.
+// Records which version of a directory's sidecars was requested, and which one was written. Only
+// the newest counts.
 import { RollingChain } from "../../durable/chain/rolling-chain.ts";
 import { growingEpochs } from "../../durable/chain/epoch-rollover.ts";
 import { retryIfSwept, type Staging } from "../../durable/publish/staging.ts";
-import { countOf, objectOf } from "../../format/decoding.ts";
+import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { randomName } from "../../format/id.ts";
 import type { RecordKind } from "../../format/record.ts";
 
 interface Versions {
-  /** The last one that was asked for. */
+  /** The last one that was requested. */
   readonly wanted: number;
-  /** The last one that a worker has begun to make. What is asked for after that is a new one. */
+  /** The last one that a worker began to make. A later request is a new version. */
   readonly started: number;
-  /** The last one that a worker has begun to write, under the lock. */
+  /** The last one that a worker began to write, under the lock. */
   readonly written: number;
+  /** Distinguishes these numbers from those of an earlier chain that was deleted or damaged. Absent in older builds. */
+  readonly origin?: string;
 }
 
-/** A chain: a listing of a share may be old, and an old version must not follow a new one. */
+/** A requested version. */
+export interface WantedVersion {
+  readonly version: number;
+  readonly origin?: string;
+}
+
+/**
+ * Uses a chain: a listing of a share may be stale, and an old version must not follow a new one.
+ */
 export class SidecarVersion {
   readonly #chain: RollingChain<Versions>;
   readonly #staging: Staging;
@@ -30,7 +41,7 @@ export class SidecarVersion {
       RollingChain.open<Versions>(staging, directory, {
         kind: versionsKind,
         initial: { wanted: 0, started: 0, written: 0 },
-        // Unknown after a sleep: the task comes again.
+        // Unknown after a sleep: the task is retried.
         counts: async () => undefined,
         slotsPerEpoch: growingEpochs(16),
         bootId,
@@ -39,13 +50,17 @@ export class SidecarVersion {
     return new this(chain, staging);
   }
 
-  /** The version that will show the directory as it is now: one that waits to be made, or a new one. */
-  async want(): Promise<number> {
-    await this.#change((state) => (state.wanted > state.started ? undefined : { ...state, wanted: state.wanted + 1 }));
-    return (await this.#read()).wanted;
+  /** Returns the version that will show the directory as it is now: a pending one, or a new one. */
+  async want(): Promise<WantedVersion> {
+    const proposed = randomName(this.#staging.random.bytes(16));
+    await this.#change(({ origin = proposed, ...state }) =>
+      state.wanted > state.started ? undefined : { ...state, origin, wanted: state.wanted + 1 },
+    );
+    const { wanted, origin } = await this.#read();
+    return { version: wanted, ...(origin === undefined ? {} : { origin }) };
   }
 
-  /** Before a worker looks at the directory. False for a version that a later one has replaced. */
+  /** Call it before a worker reads the directory. False for a version that a later one has replaced. */
   async start(version: number): Promise<boolean> {
     await this.#change((state) =>
       isNewest(state, version) && state.started < version ? { ...state, started: version } : undefined,
@@ -53,12 +68,17 @@ export class SidecarVersion {
     return isNewest(await this.#read(), version);
   }
 
-  /** Under the lock, before the sidecars are written. False for a version that a later one has replaced. */
+  /** Call it under the lock, before the sidecars are written. False for a version that a later one has replaced. */
   async begin(version: number): Promise<boolean> {
     await this.#change((state) =>
       isNewest(state, version) && state.written < version ? { ...state, written: version } : undefined,
     );
     return isNewest(await this.#read(), version);
+  }
+
+  /** True if a later version was requested. */
+  async isReplaced(version: number): Promise<boolean> {
+    return !isNewest(await this.#read(), version);
   }
 
   async #read(): Promise<Versions> {
@@ -78,7 +98,12 @@ function isNewest({ wanted, written }: Versions, version: number): boolean {
 const versionsKind: RecordKind<Versions> = {
   kind: "sidecar-versions",
   decode: (value) => {
-    const { wanted, started, written } = objectOf(value);
-    return { wanted: countOf(wanted), started: countOf(started), written: countOf(written) };
+    const { wanted, started, written, origin } = objectOf(value);
+    return {
+      wanted: countOf(wanted),
+      started: countOf(started),
+      written: countOf(written),
+      ...(origin === undefined ? {} : { origin: textOf(origin) }),
+    };
   },
 };

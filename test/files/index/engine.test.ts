@@ -1,8 +1,10 @@
 // The index that is built in: what it finds, what it forgets, and that its bytes are all of it.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { matchExpression } from "../../../src/files/engine/query.ts";
+import { matchExpression, termsOf } from "../../../src/files/engine/query.ts";
 import { excerptOf } from "../../../src/files/engine/excerpt.ts";
+import { BuiltInEngine } from "../../../src/files/search/engine.ts";
+import type { Clock } from "../../../src/ports/clock.ts";
 import { TextIndex } from "../../../src/files/engine/text-index.ts";
 
 async function filled(texts: Readonly<Record<string, string>>): Promise<TextIndex> {
@@ -107,21 +109,83 @@ describe("the built-in index", () => {
       }),
       { numRuns: 200, examples: [['"wolf'], [nasty.join(" ")], ["wolf ".repeat(5000)]] },
     );
-    expect(matchExpression('a "b c" d', "all")).toBe('"a" AND "b c" AND "d"');
-    expect(matchExpression("… !", "any")).toBeUndefined();
+    expect(matchExpression(termsOf('a "b c" d a'), "all")).toBe('"a" AND "b c" AND "d"');
+    expect(matchExpression(termsOf("… ! *"), "any")).toBeUndefined();
     expect(await pathsFor(index, "column:text")).toEqual(["b"]);
     expect(await pathsFor(index, "and")).toEqual(["a"]);
+  });
+});
+
+describe("the language of a search", () => {
+  it("counts every word of a query, and not only the first 64", async () => {
+    const words = Array.from({ length: 70 }, (_, index) => `word${index}`);
+    const index = await filled({ all: words.join(" "), lacking: words.slice(0, 64).join(" ") });
+    expect(await pathsFor(index, words.join(" "))).toEqual(["all"]);
+  });
+
+  it("refuses a query of more words than it can count, and never ignores one", async () => {
+    const index = await filled({ a: "wolf" });
+    const query = (count: number): string => Array.from({ length: count }, (_, each) => `w${each}`).join(" ");
+    expect(await pathsFor(index, `${query(4095)} wolf`)).toEqual(["a"]);
+    await expect(index.search(query(4097))).rejects.toMatchObject({ code: "TOO_LARGE", limit: 4096, actual: 4097 });
+    await expect(index.search("狼".repeat(5000))).rejects.toMatchObject({ code: "TOO_LARGE", actual: 5000 });
+    await expect(index.search(query(257).replaceAll(/$| /g, "* "))).rejects.toMatchObject({ limit: 256 });
+    // The same word twice is one.
+    expect(await pathsFor(index, "wolf ".repeat(20_000))).toEqual(["a"]);
+  });
+
+  it.each([
+    ["Chinese", "中文搜索测试", ["中文", "搜索", "测试", "中", "中文搜索测试"], ["文中", '"索测文"']],
+    ["Japanese", "狼は北に住んでいる。ﾊﾝｸﾞﾙ", ["狼", "北に", "住んで", "ハングル", '"狼は北"'], ['"北狼"']],
+    ["Korean", "늑대는 북쪽에 산다", ["늑대", "북쪽", "산다"], ['"대늑"']],
+    ["Korean, decomposed", "늑대는".normalize("NFD"), ["늑대"], []],
+    ["Thai", "หมาป่าอยู่ทางเหนือ", ["หมาป่า", "เหนือ", "หมาป่าอยู่"], ['"ป่าหมา"', "กา"]],
+    ["Khmer", "ចចកនៅខាងជើង", ["ចចក", "ជើង"], []],
+    ["Hindi", "भेड़िया उत्तर में", ["भेड़िया", "उत्तर"], ["उत"]],
+    ["Arabic, with and without vowels", "الذِّئْبُ في الشَّمال", ["الذئب", "الشمال", "في"], ["شمال"]],
+    ["Hebrew, with and without points", "זְאֵב בצפון", ["זאב", "בצפון"], []],
+    ["full width and ligatures", "ＷＯＬＦ of ﬁre", ["wolf", "fire"], []],
+    ["mixed scripts", "Wolfの巣 A中B", ["wolf", "巣", "wolfの", "中", "a中b"], ["olf"]],
+    ["letters with signs", "Die Wölfe rôdent", ["wolfe", "WÖLFE", "rodent"], ["wölf"]],
+    ["a soft hyphen", "Donau\u00addampfschiff", ["donaudampfschiff", "Donau*"], ["dampf"]],
+  ])("finds words of %s", async (_, text, hits, misses) => {
+    const index = await filled({ text, other: "nothing of that" });
+    for (const query of hits) expect([query, await pathsFor(index, query)]).toEqual([query, ["text"]]);
+    for (const query of misses) expect([query, await pathsFor(index, query)]).toEqual([query, []]);
+  });
+
+  it("takes a star behind a word for its beginning, also behind a phrase", async () => {
+    const index = await filled({ a: "the work of wolves", b: "a world", c: "sword" });
+    expect((await pathsFor(index, "wor*")).sort()).toEqual(["a", "b"]);
+    expect(await pathsFor(index, "wor* wol*")).toEqual(["a"]);
+    expect(await pathsFor(index, '"work of wol"*')).toEqual(["a"]);
+    expect(await pathsFor(index, "“work of wolves”")).toEqual(["a"]);
+    expect(await pathsFor(index, "wor")).toEqual([]);
+    for (const nothing of ["*", "* *", '"*"', '""*']) expect(await pathsFor(index, nothing)).toEqual([]);
+  });
+
+  it("finds a sentence without spaces by its parts, where no file has all of it", async () => {
+    const index = await filled({ wolf: "狼は北に住んでいる", bear: "熊は南に住んでいる", other: "別の話" });
+    const found = await pathsFor(index, "狼は南に住んでいますか");
+    expect(found.sort()).toEqual(["bear", "wolf"]);
+  });
+
+  it("shows the place of such words in the excerpt", () => {
+    const filler = "lorem ipsum ".repeat(100);
+    expect(excerptOf(`${filler}中文搜索测试 ${filler}`, termsOf("搜索"))).toContain("中文搜索测试");
+    expect(excerptOf(`${filler}the wolfram ${filler}`, termsOf("wolf*"))).toContain("the wolfram");
+    expect(excerptOf(`${filler}狼は北に ${filler}`, termsOf("狼は南に"))).toContain("狼は北に");
   });
 });
 
 describe("an excerpt", () => {
   it("shows the first place of a word, whatever its case and the signs on its letters", async () => {
     const filler = "lorem ipsum ".repeat(100);
-    expect(excerptOf(`${filler}the Wolf sleeps. ${filler}`, "WOLF")).toMatch(/^….* the Wolf sleeps\. .*…$/);
-    expect(excerptOf(`${filler}le loup rôde ${filler}`, "rode")).toContain("loup rôde");
-    expect(excerptOf(`${filler}wolfram`, "wolf")).toMatch(/^lorem .*…$/);
-    expect(excerptOf("  short  ", "nothing")).toBe("short");
-    expect(excerptOf(`${"😀".repeat(300)} wolf`, "wolf")).not.toMatch(/[\ud800-\udbff]$|^…?[\udc00-\udfff]/);
+    expect(excerptOf(`${filler}the Wolf sleeps. ${filler}`, termsOf("WOLF"))).toMatch(/^….* the Wolf sleeps\. .*…$/);
+    expect(excerptOf(`${filler}le loup rôde ${filler}`, termsOf("rode"))).toContain("loup rôde");
+    expect(excerptOf(`${filler}wolfram`, termsOf("wolf"))).toMatch(/^lorem .*…$/);
+    expect(excerptOf("  short  ", termsOf("nothing"))).toBe("short");
+    expect(excerptOf(`${"😀".repeat(300)} wolf`, termsOf("wolf"))).not.toMatch(/[\ud800-\udbff]$|^…?[\udc00-\udfff]/);
   });
 
   it("of a text with a word a hundred thousand times takes no longer than the search", async () => {
@@ -132,4 +196,30 @@ describe("an excerpt", () => {
     expect(performance.now() - startMs).toBeLessThan(2_000);
     await index.close();
   });
+});
+
+it("lets other work of the process go on while many files are dropped or put", async () => {
+  let nowMs = 0;
+  let pauses = 0;
+  const clock = {
+    monotonicMs: () => (nowMs += 30),
+    sleep: async () => void pauses++,
+  } as unknown as Clock;
+  const engine = new BuiltInEngine(await TextIndex.open(), clock);
+  const files = Array.from({ length: 1_000 }, (_, each) => ({
+    path: `d/${each}.md`,
+    text: `wolf ${each}`,
+    stamp: `${each}`,
+    change: 1 + (each % 2),
+  }));
+  await engine.put(files);
+  expect(pauses).toBeGreaterThan(10);
+  pauses = 0;
+  await engine.drop("d", 2);
+  expect(pauses).toBeGreaterThan(5);
+  expect(engine.index.count).toBe(500);
+  // A step that removes all that it may is not the last one, and one that removes nothing is.
+  await engine.drop("d", 3);
+  expect(engine.index.count).toBe(0);
+  await engine.index.close();
 });

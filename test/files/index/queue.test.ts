@@ -42,6 +42,22 @@ describe.each(sites)("the queue of a tree on %s", (_name, make) => {
     expect(await found(ada, "wolf")).toEqual(["a.md"]);
   });
 
+  it("publishes no ticket for writes, updates, moves and removals", async () => {
+    const site = await indexedOn(make);
+    const ada = await site.open({ graceMs: 60_000 });
+    await ada.write("a.md", "a wolf");
+    await ada.updateText("a.md", (text) => `${text}, again`);
+    await ada.move("a.md", "b.md");
+    await ada.write("c.md", "a wolf");
+    await ada.remove("c.md");
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["b.md"]);
+    const box = new BoxHandoff(await openBox(await site.openPorts(), `${site.state}/queue`));
+    const states = ["incoming", "delayed", "processing", "archive", "error"] as const;
+    for (const state of states) for await (const { meta } of box.list(state)) expect([state, meta]).toBeUndefined();
+    await box.close();
+  });
+
   it("meets a change that was announced and never committed with nothing new", async () => {
     const site = await indexedOn(make);
     const ada = await site.open();
@@ -86,7 +102,7 @@ describe("the lock that comes with a ticket", () => {
     await files.close();
     // The ticket has a token that another process has received, which holds it for a while and dies with it.
     const eve = await site.open({ work: false });
-    await (await eve.locks()).receive(token ?? "");
+    const received = await (await eve.locks()).receive(token ?? "");
     const box = await openBox(await site.openPorts(), `${site.state}/queue`);
     const handoff = new BoxHandoff(box);
     await handoff.publish(
@@ -96,6 +112,7 @@ describe("the lock that comes with a ticket", () => {
     await handoff.close();
     const ada = await site.open();
     await until(async () => (await waitingIn(ada)).includes("guide"));
+    expect(received.signal.aborted).toBe(false);
     await eve.close();
     await ada.settled();
     expect(await found(ada, "wolf")).toEqual(["guide/a"]);

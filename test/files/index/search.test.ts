@@ -1,7 +1,11 @@
 // Searching a tree that several processes change: what is found is there, with that content; and nothing is missing.
-import { describe, expect, it, vi } from "vitest";
+import { createHash } from "node:crypto";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { Ground } from "../../../src/durable/liveness/ground.ts";
 import { removeTree } from "../../../src/durable/publish/directory.ts";
 import { TextIndex } from "../../../src/files/engine/text-index.ts";
+import { encodeRecord } from "../../../src/format/record.ts";
+import { Generations } from "../../../src/part/generations.ts";
 import { hasErrno } from "../../../src/ports/disk-error.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
 import { sites } from "../../sites/sites.ts";
@@ -30,6 +34,9 @@ describe.each(sites)("searching a tree on %s", (_name, make) => {
     await ada.settled();
     expect(await found(ada, "wolf")).toEqual(["manual/one.md", "notes/wolf.md"]);
     await ada.remove("notes");
+    // A search waits only for a moment for what others have indexed: it may miss a file, and gives none that is gone.
+    expect(await found(bob, "wolf")).not.toContain("notes/wolf.md");
+    await bob.settled();
     expect(await found(bob, "wolf")).toEqual(["manual/one.md"]);
     await bob.write("manual/one.md", "a lynx now");
     expect(await found(ada, "wolf")).toEqual([]);
@@ -116,7 +123,7 @@ describe("an index and its tree", () => {
     await writeFile(`${site.root}/a.md`, "a wolf and a lynx");
     await writeFile(`${site.root}/b.md`, "an otter");
     expect(await found(ada, "wolf")).toEqual([]);
-    expect(warned.join()).toContain("a.md has another content");
+    expect(warned.join()).toContain("a.md differs from what");
     await ada.settled();
     expect(await found(ada, "lynx")).toEqual(["a.md"]);
     // One that no search meets is found by verify.
@@ -127,15 +134,73 @@ describe("an index and its tree", () => {
     expect((await ada.verify()).problems).toEqual([]);
   });
 
-  it("forgets a file that another program has removed as soon as it is met", async () => {
+  it("accuses no other program of what a process of Holdfast writes while it is searched for", async () => {
+    const site = await indexedOn(makeRealSite);
+    const bob = await site.open();
+    const warned: string[] = [];
+    let whenOpened: (() => Promise<void>) | undefined;
+    const ada = await site.open({ work: false }, (ports) => {
+      const open: Disk["open"] = async (path, mode) => {
+        const call = path.endsWith("/a.md") ? whenOpened : undefined;
+        whenOpened = call === undefined ? whenOpened : undefined;
+        await call?.();
+        return await ports.disk.open(path, mode);
+      };
+      const host = Object.create(ports.host, { warn: { value: (message: string) => warned.push(message) } });
+      return { ...ports, host, disk: withMethod(ports.disk, "open", open) };
+    });
+    await bob.write("a.md", "a wolf");
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["a.md"]);
+    // Between the answer of the index and the look at the file it is written, indexed, and taken up by this process.
+    whenOpened = async () => {
+      await bob.write("a.md", "a wolf and a lynx");
+      await ada.settled();
+    };
+    expect(await found(ada, "wolf")).toEqual([]);
+    expect(warned).toEqual([]);
+    expect(await site.disk.list(`${site.state}/changes/0000000000`)).toHaveLength(2);
+    expect(await found(ada, "lynx")).toEqual(["a.md"]);
+  });
+
+  it("finds what was indexed before a change whose file is away when it is worked on", async () => {
+    const site = await indexedOn(makeRealSite);
+    const ada = await site.open({ work: false });
+    const working = ada.work();
+    await ada.write("a.md", "a wolf");
+    await ada.settled();
+    await working.stop();
+    await ada.write("a.md", "a wolf");
+    await site.disk.rename(`${site.root}/a.md`, `${site.directory}/away`);
+    const again = ada.work();
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual([]);
+    await site.disk.rename(`${site.directory}/away`, `${site.root}/a.md`);
+    expect(await found(ada, "wolf")).toEqual(["a.md"]);
+    await ada.remove("a.md");
+    await ada.settled();
+    await again.stop();
+    await site.disk.createFile(`${site.root}/a.md`, Buffer.from("a wolf"), { sync: true });
+    expect(await found(ada, "wolf")).toEqual([]);
+  });
+
+  it("hides a file while another program has it away, and finds it as soon as it is back", async () => {
     const site = await indexedOn(makeRealSite);
     const ada = await site.open();
     await ada.write("a.md", "a wolf");
+    await ada.write("d/b.md", "a wolf");
     await ada.settled();
-    await site.disk.unlink(`${site.root}/a.md`);
-    expect(await found(ada, "wolf")).toEqual([]);
-    const shards = (await site.disk.list(`${site.state}/documents`)).filter((name) => /^[0-9a-f]{2}$/.test(name));
-    for (const shard of shards) expect(await site.disk.list(`${site.state}/documents/${shard}`)).toEqual([]);
+    for (const away of ["a.md", "d"]) {
+      await site.disk.rename(`${site.root}/${away}`, `${site.directory}/away`);
+      expect(await found(ada, "wolf")).toHaveLength(1);
+      await site.disk.rename(`${site.directory}/away`, `${site.root}/${away}`);
+      expect(await found(ada, "wolf")).toEqual(["a.md", "d/b.md"]);
+    }
+    await ada.close();
+    const bob = await site.open();
+    await bob.settled();
+    expect(await found(bob, "wolf")).toEqual(["a.md", "d/b.md"]);
+    expect(await bob.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
   it("asks for more when hits are gone, so that others take their place", async () => {
@@ -178,6 +243,49 @@ describe("an index and its tree", () => {
     opening.mockRestore();
     // Its documents are all there, so nothing is waited for.
     await eve.settled();
+  });
+
+  it("does not load a snapshot of an older version, has its documents, and replaces it", async () => {
+    const site = await indexedOn(makeRealSite);
+    const ada = await site.open();
+    for (const name of ["a", "b"]) await ada.write(`${name}.md`, "中文 wolf");
+    await ada.settled();
+    await ada.close();
+    // As an older build leaves it: a snapshot that is its own, and no outcomes up to it.
+    const ports = await site.openPorts();
+    const ground = await Ground.open(ports, `${site.root}/.holdfast`);
+    onTestFinished(() => ground.close());
+    const index = `${site.state}/index`;
+    const catalog = await Generations.open(ground.staging, index, ports.host.bootId);
+    await catalog.nameBuilding(1, undefined);
+    const bytes = Buffer.from("an older engine");
+    const { id } = (
+      JSON.parse(Buffer.from(await site.disk.readFile(`${site.state}/documents/index.json`, 1e6)).toString()) as {
+        body: { id: string };
+      }
+    ).body;
+    const record = {
+      index: id,
+      position: 2,
+      file: "x.sqlite",
+      sha256: createHash("sha256").update(bytes).digest("hex"),
+    };
+    const kind = { kind: "snapshot", decode: () => record };
+    await site.disk.mkdir(catalog.directoryOf(1));
+    await site.disk.createFile(`${catalog.directoryOf(1)}/x.sqlite`, bytes, { sync: true });
+    await site.disk.createFile(`${catalog.directoryOf(1)}/snapshot.json`, encodeRecord(kind, record), { sync: true });
+    await catalog.switchTo(1);
+    await removeTree(site.disk, `${site.state}/documents/outcomes`);
+    const opening = vi.spyOn(TextIndex, "open");
+    const bob = await site.open();
+    expect(await found(bob, "中文")).toEqual(["a.md", "b.md"]);
+    expect(opening.mock.calls.map(([given]) => given)).toEqual([undefined]);
+    opening.mockRestore();
+    // Nothing is waited for, and nothing is indexed again.
+    await bob.settled();
+    expect((await bob.stats()).changes).toBe(2);
+    await bob.rebuildIndex();
+    expect((await catalog.read()).current).toMatchObject({ version: 2 });
   });
 
   it("shows the progress of a rebuild, and can be interrupted", async () => {

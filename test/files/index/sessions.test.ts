@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Archive, Message } from "../../../src/files/model/session.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
-import { crashPointDisk } from "../../../src/testing/processes/crash-point-disk.ts";
+import { crashPointDisk } from "../../../harness/processes/crash-point-disk.ts";
 import { makeRealSite, sites } from "../../sites/sites.ts";
 import { until } from "../../waiting.ts";
 import { codeOf } from "../file-sites.ts";

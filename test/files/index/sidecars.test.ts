@@ -29,6 +29,35 @@ describe.each(sites)("sidecars on %s", (_name, make) => {
 });
 
 describe("the sidecars of a directory", () => {
+  it("are refreshed for every directory from a change up to the root, and for those that came in with it", async () => {
+    const site = await indexedOn(makeRealSite);
+    const ada = await site.open({ summarize });
+    const overviews = async (): Promise<Record<string, string>> => {
+      await ada.settled();
+      const sidecars = Object.entries(await textsOf(ada)).filter(([path]) => path.endsWith(".overview.md"));
+      return Object.fromEntries(sidecars.map(([path, text]) => [path.slice(0, -"/.overview.md".length), text]));
+    };
+    await ada.write("x/a.md", "1");
+    await ada.settled();
+    await ada.write("x/y/z/b.md", "1");
+    expect(await overviews()).toEqual({ "": "x", x: "a.md,y", "x/y": "z", "x/y/z": "b.md" });
+    await ada.add("lib/v1/guide", await site.stage("staged", { "deep/one.md": "1" }));
+    expect(await overviews()).toMatchObject({
+      "": "lib,x",
+      lib: "v1",
+      "lib/v1": "guide",
+      "lib/v1/guide": "deep",
+      "lib/v1/guide/deep": "one.md",
+    });
+    await ada.move("lib/v1", "x/y/v1");
+    expect(await overviews()).toMatchObject({
+      lib: "",
+      "x/y": "v1,z",
+      "x/y/v1": "guide",
+      "x/y/v1/guide/deep": "one.md",
+    });
+  });
+
   it("are made once for many changes, and a stale result is never written", async () => {
     const site = await indexedOn(makeRealSite);
     const calls: string[] = [];

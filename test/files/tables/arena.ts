@@ -1,7 +1,7 @@
 // Where a row of a failure table is played: a tree on one kind of disk, and processes that come to a point of their work.
 import type { IndexedFiles } from "../../../src/files/indexed-files.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
-import type { OpenWorkedOptions, TreeSite, WorkName } from "../../../src/testing/processes/files/works.ts";
+import type { OpenWorkedOptions, TreeSite, WorkName } from "../../../harness/processes/files/works.ts";
 
 export const leaseMs = 2_000;
 

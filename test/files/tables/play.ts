@@ -1,7 +1,7 @@
 // Playing a row: a tree is made, a process dies at its point, and the next one finds what the table promises.
 import { expect } from "vitest";
 import type { IndexedFiles } from "../../../src/files/indexed-files.ts";
-import { sessionName, summaryOf, works } from "../../../src/testing/processes/files/works.ts";
+import { sessionName, summaryOf, works } from "../../../harness/processes/files/works.ts";
 import { putFiles, textsIn, type Texts } from "../file-sites.ts";
 import { found, locksOf } from "../index/indexed-sites.ts";
 import type { Arena } from "./arena.ts";

@@ -3,15 +3,15 @@ import { realpathSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished } from "vitest";
 import { openNodeFolder, openNodePorts } from "../../../src/ports/node/ports.ts";
-import { Child, type Ending } from "../../../src/testing/processes/child.ts";
-import type { TreeChildOrders, TreeChildReport } from "../../../src/testing/processes/files/child.ts";
-import { openWorked } from "../../../src/testing/processes/files/works.ts";
-import { compiledModule } from "../../../src/testing/processes/compiled-module.ts";
+import { Child, type Ending } from "../../../harness/processes/child.ts";
+import type { TreeChildOrders, TreeChildReport } from "../../../harness/processes/files/child.ts";
+import { openWorked } from "../../../harness/processes/files/works.ts";
+import { compiledModule } from "../../../harness/processes/compiled-module.ts";
 import { makeScratch } from "../../sites/scratch.ts";
 import { until } from "../../waiting.ts";
 import { leaseMs, type Arena, type Doomed } from "./arena.ts";
 
-const module = compiledModule(new URL("../../../src/testing/processes/files/child.ts", import.meta.url));
+const module = compiledModule(new URL("../../../harness/processes/files/child.ts", import.meta.url));
 /** For what hangs. */
 const finishMs = 120_000;
 const pauseMs = 20;

@@ -1,7 +1,7 @@
 // The rows of the failure tables in which a process is alive and slow, and another one comes in between: and what cannot
 // happen at any moment.
 import { expect } from "vitest";
-import { sessionName } from "../../../src/testing/processes/files/works.ts";
+import { sessionName } from "../../../harness/processes/files/works.ts";
 import { codeOf, textsIn } from "../file-sites.ts";
 import { found } from "../index/indexed-sites.ts";
 import type { Arena } from "./arena.ts";
@@ -13,7 +13,7 @@ const longLeaseMs = 60_000;
 
 export const races: readonly { readonly title: string; readonly play: (arena: Arena) => Promise<void> }[] = [
   {
-    title: "add: the dispatcher makes the ticket before the adder, which takes its offer back",
+    title: "add: the log worker makes the ticket before the adder, which takes its offer back",
     play: async (arena) => {
       await prepare(arena, {});
       const keys = await countKeys(arena);

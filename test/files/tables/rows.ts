@@ -1,5 +1,5 @@
 // The failure tables of a tree, row by row: what a process does, where exactly it dies, and what is promised then.
-import type { OperationName, WorkName } from "../../../src/testing/processes/files/works.ts";
+import type { OperationName, WorkName } from "../../../harness/processes/files/works.ts";
 import type { Texts } from "../file-sites.ts";
 
 export const before: Texts = { "a/x.md": "wolf x", "a/y.md": "wolf y", "b.md": "wolf b" };
@@ -58,10 +58,11 @@ const fromCommit: readonly Moment[] = [
   { dies: "after the commit, before the tree is touched", at: "after committing", happened: "all" },
 ];
 const afterApplying: readonly Moment[] = [
-  { dies: "when it is applied, before that is marked", at: "before marking it as done", happened: "all" },
-  { dies: "when it is done, before the lock is released", at: "after marking it as done", happened: "all" },
-  { dies: "after the release, before the ticket of the indexing", at: "before making the ticket", happened: "all" },
-  { dies: "after the ticket, before a worker comes", at: "after making the ticket", happened: "all" },
+  { dies: "when it is done, before the lock is released", at: "before releasing the lock", happened: "all" },
+];
+const closing: readonly Moment[] = [
+  { dies: "when it is applied, before the step is closed", at: "before closing the step", happened: "all" },
+  { dies: "when the step is closed", at: "after closing the step", happened: "all" },
 ];
 
 const writing: readonly Moment[] = [
@@ -87,6 +88,7 @@ const removing: readonly Moment[] = [
     happened: "all",
   },
   { dies: "when it is in the trash, before the step is closed", at: "after throwing it away", happened: "all" },
+  ...closing,
   ...afterApplying,
 ];
 
@@ -100,6 +102,7 @@ const moving: readonly Moment[] = [
   ...fromCommit,
   { dies: "between the two renames: it is in neither place", at: "after taking it out of the tree", happened: "all" },
   { dies: "when it is in its new place, before the step is closed", at: "after bringing it in", happened: "all" },
+  ...closing,
   ...afterApplying,
 ];
 
@@ -112,7 +115,7 @@ const adding: readonly Moment[] = [
   { dies: "after step 4, before the commit", at: "before committing", happened: "nothing" },
   { dies: "in step 5, after the commit, before the tree is touched", at: "after committing", happened: "all" },
   { dies: "in step 5, when the directory is in place", at: "after bringing it in", happened: "all" },
-  { dies: "after step 5, when it is done and still locked", at: "after marking it as done", happened: "all" },
+  { dies: "after step 5, when it is done and still locked", at: "before preparing the offer", happened: "all" },
   { dies: "in step 6, before the offer of the lock counts", at: "before offering the lock", happened: "all" },
   {
     dies: "in step 6, when the lock is offered and no ticket has the token",
@@ -154,6 +157,12 @@ const indexing: readonly Moment[] = [
     happened: "all",
   },
   { dies: "when the task is done, before its ticket is archived", at: "before archiving the ticket", happened: "all" },
+];
+
+/** By the log: no ticket is made for a write. */
+const following: readonly Moment[] = [
+  { dies: "while it extracts the file", at: "while a file is extracted", happened: "all" },
+  { dies: "when the document is there, before the outcome", at: "after publishing a document", happened: "all" },
 ];
 
 const summarising: readonly Moment[] = [
@@ -200,11 +209,11 @@ const remembering: readonly Moment[] = [
 
 /** Where two ways through the same code differ. */
 const around = (moments: readonly Moment[]): Moment[] =>
-  moments.filter(({ at }) => !/lock|announcing|marking|ticket|staging/.test(at));
+  moments.filter(({ at }) => !/lock|announcing|closing|ticket|staging/.test(at));
 
 const missingDirectory: readonly Moment[] = [
   { dies: "after the commit of the missing directory", at: "after committing", happened: "nothing" },
-  { dies: "when the missing directory is there, before the move", at: "after marking it as done", happened: "nothing" },
+  { dies: "when the missing directory is there, before the move", at: "after bringing it in", happened: "nothing" },
   { dies: "after the commit of the move", at: "after committing", time: 2, happened: "all" },
 ];
 
@@ -220,6 +229,7 @@ export const rows: readonly Row[] = [
   ...table("add, for the first time", "adds a directory", adding),
   ...table("add, incremental", "adds a new state of a directory", [...adding, ...replacing]),
   ...worked("add, the worker", "adds a directory", indexing),
+  ...worked("write, the log worker", "writes a file", following),
   ...worked("refresh of summaries", "adds a new state of a directory", summarising, { hasSummaries: true }),
   ...table("session commit", "commits a session", committing),
   ...worked("session commit, the worker", "commits a session", remembering),

@@ -1,5 +1,5 @@
 // The simulated disk as an arena: a process dies in the middle of a call, and time passes only by hand.
-import { openWorked, works } from "../../../src/testing/processes/files/works.ts";
+import { openWorked, works } from "../../../harness/processes/files/works.ts";
 import type { IndexedFiles } from "../../../src/files/indexed-files.ts";
 import type { Volume } from "../../../src/ports/disk.ts";
 import { World } from "../../sites/world.ts";

@@ -2,49 +2,59 @@
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import type { Bucket, ObjectStore } from "../objects/index.ts";
 import { corsHeaders, preflight } from "./access/cors.ts";
-import { operator, ownerOf } from "./access/account.ts";
-import { mustBeGranted } from "./access/grant.ts";
-import { accountOf, mustHaveRight, type Principal, type S3Credentials } from "./access/principal.ts";
-import { mayBePublic } from "./access/public-access.ts";
+import { operator } from "./access/account.ts";
+import { mayBeUnsigned } from "./access/actions.ts";
+import { hasGrants, hideAbsence, mustBeExpectedOwner, mustBeGranted } from "./access/grant.ts";
+import { mustHaveRight, type Principal, type S3Credentials } from "./access/principal.ts";
 import type { S3AccessEntry } from "./http/access-entry.ts";
 import { asS3Error, type Answer } from "./http/answer.ts";
 import type { Exchange } from "./http/exchange.ts";
-import { parseTarget } from "./http/raw-target.ts";
-import { addressOf, bucketOfHost, findHeader, type S3Request } from "./http/request.ts";
+import { parseTarget, type RawTarget } from "./http/raw-target.ts";
+import { addressOf, bucketOfHost, type Addressed, type S3Request } from "./http/request.ts";
 import { S3Error } from "./http/s3-error.ts";
 import { HttpServer } from "./http/server.ts";
-import { checkBucketName, type Operation, type Place } from "./operations/operation.ts";
+import { bucketOf, bucketOfAnybody, checkBucketName, type Operation, type Service } from "./operations/operation.ts";
 import { postObject } from "./operations/object/post-object.ts";
-import { operationOf } from "./operations/router.ts";
+import { operationOf, subResources } from "./operations/router.ts";
 import { verifySignature } from "./signature/verify.ts";
 import { statusBucket, StatusPages } from "./status/status-pages.ts";
 
+/** Options of `startS3Gateway`. */
 export interface S3GatewayOptions {
-  /** Default 9000; 0: any free port. */
+  /** TCP port; 0: any free port. Default 9000. */
   port?: number | undefined;
-  /** Default "127.0.0.1". */
+  /** Address to listen on. Default "127.0.0.1". */
   host?: string | undefined;
+  /** The key pairs that may sign requests. */
   credentials: readonly S3Credentials[];
-  /** Default "us-east-1". */
+  /** Region that clients must sign for. Default "us-east-1". */
   region?: string | undefined;
-  /** Domain for virtual-host style. */
+  /** Domain for virtual-host style requests. Default: none, path style only. */
   domain?: string | undefined;
+  /** Certificate and key in PEM, for HTTPS. Default: none, HTTP. */
   tls?: { cert: string | Uint8Array; key: string | Uint8Array } | undefined;
-  /** Whether `/-/metrics` is answered, without a signature as `/-/health` is. Default false. */
+  /** Serves `/-/metrics`, without a signature, like `/-/health`. Default false. */
   metrics?: boolean | undefined;
   /**
-   * How many connections may be open at a time. Beyond that the one that has waited for a request for
-   * the longest is closed; where each has a request, a new one is answered 503 SlowDown. Default 1_000.
+   * How many connections may be open at a time. For a further one, the gateway closes the
+   * connection that has been idle for longest, or else the one with the oldest unsigned upload. If
+   * neither exists, it answers the new connection with 503 SlowDown. Default 1,000.
    */
   connectionsMax?: number | undefined;
-  /** Told once for each request, when its answer has been sent: for an access log. */
+  /** Called once for each request after its answer was sent, for an access log. Default: none. */
   onAnswered?: ((entry: S3AccessEntry) => void) | undefined;
 }
 
+/** A running gateway. */
 export interface S3Gateway extends AsyncDisposable {
+  /** The URL of the gateway. */
   readonly url: string;
+  /** The TCP port of the gateway. */
   readonly port: number;
-  /** Finishes what is running, at most `drainMs` (default 10_000). */
+  /**
+   * Stops accepting requests, waits at most `drainMs` (default 10,000) for those in progress, and
+   * closes the gateway. The object store stays open.
+   */
   close(options?: { drainMs?: number | undefined }): Promise<void>;
 }
 
@@ -61,21 +71,33 @@ const optionNames: OptionNames<S3GatewayOptions> = {
 };
 const drainMsDefault = 10_000;
 
+/**
+ * Starts an S3 gateway on an object store. Any number of gateways may serve one folder. Throws a
+ * TypeError for invalid options or credentials; a port that is in use rejects with the error of
+ * Node.
+ *
+ * @example
+ * ```ts
+ * await using objects = await openObjects("/mnt/shop/objects");
+ * const credentials = [{ accessKeyId: "shop", secretAccessKey: "…" }];
+ * await using gateway = await startS3Gateway(objects, { credentials });
+ * ```
+ */
 export async function startS3Gateway(objects: ObjectStore, options: S3GatewayOptions): Promise<S3Gateway> {
   checkOptions("startS3Gateway", options, optionNames);
   const { port = 9000, host = "127.0.0.1", region = "us-east-1", tls } = options;
   const secrets = checkCredentials(options.credentials);
   const { connectionsMax } = options;
   if (connectionsMax !== undefined && !(Number.isSafeInteger(connectionsMax) && connectionsMax >= 1))
-    throw new TypeError(`connectionsMax is a whole number from 1, not ${connectionsMax}.`);
+    throw new TypeError(`connectionsMax must be a whole number from 1, not ${connectionsMax}.`);
   const accounts = new Set([operator, ...options.credentials.flatMap(({ account }) => account ?? [])]);
-  const place: Place = { objects, region, accounts };
+  const service: Service = { objects, region, accounts };
   const status = new StatusPages(objects, { hasMetrics: options.metrics === true });
   const server: HttpServer = new HttpServer({
     tls,
     connectionsMax,
     answer: (exchange) =>
-      answerTo(exchange, place, {
+      answerTo(exchange, service, {
         secrets,
         domain: options.domain,
         findStatus: (page) => status.find(page, exchange, server),
@@ -115,7 +137,7 @@ function checkCredentials(credentials: readonly S3Credentials[]): ReadonlyMap<st
     const { accessKeyId, secretAccessKey, rights = "owner", only = [], account } = pair;
     if (typeof accessKeyId !== "string" || typeof secretAccessKey !== "string" || secretAccessKey === "")
       throw new TypeError("A key pair needs an accessKeyId and a secretAccessKey.");
-    // A signature names it between slashes and commas.
+    // An access key id must not contain slashes or commas: these enclose it in a signature.
     if (!/^[\w.+@-]{1,128}$/.test(accessKeyId))
       throw new TypeError(
         `The accessKeyId ${JSON.stringify(accessKeyId)} must have 1 to 128 letters, digits and . _ + @ - characters.`,
@@ -123,7 +145,7 @@ function checkCredentials(credentials: readonly S3Credentials[]): ReadonlyMap<st
     if (!rightsNames.includes(rights))
       throw new TypeError(`rights is one of ${rightsNames.join(", ")}, not ${rights}.`);
     if (!Array.isArray(only) || only.some((place) => typeof place !== "string" || place === ""))
-      throw new TypeError('only is a list of buckets, or of prefixes as "bucket/prefix".');
+      throw new TypeError('only must be a list of buckets, or of prefixes such as "bucket/prefix".');
     if (account !== undefined && !/^[\w.@-]{1,64}$/.test(account))
       throw new TypeError(
         `The account ${JSON.stringify(account)} must have 1 to 64 letters, digits and . _ @ - characters.`,
@@ -137,39 +159,65 @@ function checkCredentials(credentials: readonly S3Credentials[]): ReadonlyMap<st
 interface Front {
   readonly secrets: ReadonlyMap<string, S3Credentials>;
   readonly domain: string | undefined;
-  /** A page of the gateway's own, by its name. */
+  /** A status page of the gateway, by name. */
   readonly findStatus: (page: string) => Promise<Answer | undefined>;
 }
 
-async function answerTo(
-  { id, incoming, continue: goOn, signal, note }: Exchange,
-  place: Place,
-  { secrets, domain, findStatus }: Front,
-): Promise<Answer> {
+async function answerTo(exchange: Exchange, service: Service, front: Front): Promise<Answer> {
+  const { incoming, note } = exchange;
   const { method = "", url = "", headers } = incoming;
   const target = parseTarget(url);
-  const address = addressOf(target, headers.host, domain);
-  const status = address.bucket === statusBucket ? await findStatus(address.key ?? "") : undefined;
+  const address = addressOf(target, headers.host, front.domain);
+  const status = address.bucket === statusBucket ? await front.findStatus(address.key ?? "") : undefined;
   if (status !== undefined) return status;
+  const findBucket = async (): Promise<Bucket | undefined> =>
+    address.bucket === undefined ? undefined : await service.objects.findBucket(checkBucketName(address.bucket));
+  // A preflight request is unsigned. Its address is that of the request that the browser wants to
+  // send.
+  if (method === "OPTIONS") return await preflight(headers, await findBucket());
+  const cors = (): Promise<Readonly<Record<string, string>>> => corsHeaders({ method, headers }, findBucket);
+  try {
+    const request = identify(exchange, { target, address }, service, front);
+    const answered = await perform(request, service, (accessKeyId) => front.secrets.get(accessKeyId), note);
+    return { ...answered, headers: { ...(await cors()), ...answered.headers } };
+  } catch (error) {
+    // Without these headers, the browser hides the error from the page.
+    throw asS3Error(error).with(await cors());
+  }
+}
+
+/**
+ * Identifies the sender and the target. Throws S3Error for a wrong signature, before anything is
+ * looked up.
+ */
+function identify(
+  { id, incoming, continue: goOn, signal, note, giveWay }: Exchange,
+  { target, address }: { readonly target: RawTarget; readonly address: Addressed },
+  service: Service,
+  { secrets, domain }: Front,
+): S3Request {
+  const { method = "", headers } = incoming;
   const hostBucket = bucketOfHost(headers.host ?? "", domain);
   const verified = verifySignature(
     { method, target, headers },
     {
-      region: place.region,
+      region: service.region,
       nowMs: Date.now(),
       path: hostBucket === undefined ? target.path : `/${hostBucket}${target.path}`,
+      subResources,
       findSecret: (accessKeyId) => secrets.get(accessKeyId)?.secretAccessKey,
     },
   );
   const credentials = verified === undefined ? undefined : secrets.get(verified.accessKeyId);
   if (credentials !== undefined) note({ accessKeyId: credentials.accessKeyId });
+  else giveWay(true);
   const principal: Principal = credentials === undefined ? { kind: "anonymous" } : { kind: "key", credentials };
   const trailerNames = (headers["x-amz-trailer"] ?? "")
     .toString()
     .split(",")
     .map((name) => name.trim().toLowerCase())
     .filter((name) => name !== "");
-  const request: S3Request = {
+  return {
     id,
     method,
     ...address,
@@ -181,22 +229,13 @@ async function answerTo(
     incoming,
     continue: goOn,
     signal,
+    giveWay,
   };
-  const findBucket = async (): Promise<Bucket | undefined> =>
-    address.bucket === undefined ? undefined : await place.objects.findBucket(checkBucketName(address.bucket));
-  if (method === "OPTIONS") return await preflight(request, await findBucket());
-  const cors = await corsHeaders(request, findBucket);
-  try {
-    const answered = await perform(request, place, (accessKeyId) => secrets.get(accessKeyId), note);
-    return { ...answered, headers: { ...cors, ...answered.headers } };
-  } catch (error) {
-    throw asS3Error(error).with(cors);
-  }
 }
 
 async function perform(
   request: S3Request,
-  place: Place,
+  service: Service,
   findCredentials: (accessKeyId: string) => S3Credentials | undefined,
   note: Exchange["note"],
 ): Promise<Answer> {
@@ -204,46 +243,47 @@ async function perform(
   const isForm = (headers["content-type"] ?? "").toLowerCase().startsWith("multipart/form-data");
   if (method === "POST" && bucket !== undefined && key === undefined && isForm) {
     note({ operation: "PostObject" });
-    return await postObject(request, place, findCredentials);
+    return await postObject(request, service, findCredentials);
   }
   const operation = operationOf(request);
   note({ operation: operation.name });
-  await mustAllow(operation, request, place);
-  return await operation.run(request, place);
+  await mustAllow(operation, request, service);
+  try {
+    return await operation.run(request, service);
+  } catch (error) {
+    if (bucket === undefined || key === undefined) throw error;
+    return await hideAbsence(error, request, await bucketOf(request, service), { key });
+  }
 }
 
-/** What the key pair may do, and then what the bucket grants. AccessDenied, NoSuchBucket. */
-async function mustAllow(operation: Operation, request: S3Request, { objects }: Place): Promise<void> {
+/**
+ * Checks the rights of the key pair, then the grants of the bucket. Throws AccessDenied or
+ * NoSuchBucket.
+ */
+async function mustAllow(operation: Operation, request: S3Request, service: Service): Promise<void> {
   const { principal, bucket, key, query } = request;
   const { name, need } = operation;
-  if (bucket === undefined) {
-    // Which buckets are shown is decided by the operation.
-    if (principal.kind === "anonymous") throw new S3Error("AccessDenied");
-    return;
-  }
+  if (principal.kind === "anonymous" && !mayBeUnsigned(name)) throw new S3Error("AccessDenied");
+  // ListBuckets itself decides which buckets it shows.
+  if (bucket === undefined) return;
   if (principal.kind === "key") {
-    // Each of its keys is decided by the operation, or it tells no more than that the bucket is there.
+    // DeleteObjects checks each key itself; the others only reveal that the bucket exists.
     const isOfAny = ["DeleteObjects", "HeadBucket", "GetBucketLocation"].includes(name);
     const prefix = key ?? (need === "read" ? (query.get("prefix") ?? "") : "");
     const first = isOfAny ? firstPrefix(principal.credentials, bucket) : prefix;
     mustHaveRight(principal.credentials, need, { bucket, prefix: first });
-  } else if (!mayBePublic(name)) throw new S3Error("AccessDenied");
-  const expected = findHeader(request, "x-amz-expected-bucket-owner");
-  const isOperator = principal.kind === "key" && accountOf(principal) === undefined;
-  if (name === "CreateBucket" || (isOperator && expected === undefined)) return;
-  // Each of the keys is decided by the operation.
-  if (name === "DeleteObjects" && expected === undefined) return;
-  const named = checkBucketName(bucket);
-  // What is not signed does not learn whether a bucket is there.
-  const found = principal.kind === "anonymous" ? await objects.findBucket(named) : await objects.bucket(named);
-  if (found === undefined) throw new S3Error("AccessDenied");
-  await mustBeGranted(request, found, { operation: name, key, versionId: query.get("versionId") });
-  // A number is an account of AWS, which clients cannot do without.
-  if (expected !== undefined && !/^[0-9]{12}$/.test(expected) && expected !== (await ownerOf(found)))
-    throw new S3Error("AccessDenied");
+  }
+  if (name === "CreateBucket") return;
+  const found = await bucketOfAnybody(request, service);
+  // DeleteObjects checks each key. Its document is read only if the bucket grants something to
+  // others.
+  if (name === "DeleteObjects") {
+    if (principal.kind === "anonymous" && !(await hasGrants(found))) throw new S3Error("AccessDenied");
+  } else await mustBeGranted(request, found, { operation: name, key, versionId: query.get("versionId") });
+  await mustBeExpectedOwner(request, found, "x-amz-expected-bucket-owner");
 }
 
 function firstPrefix({ only = [] }: S3Credentials, bucket: string): string {
-  const place = only.find((name) => name === bucket || name.startsWith(`${bucket}/`)) ?? bucket;
-  return place.slice(bucket.length + 1);
+  const service = only.find((name) => name === bucket || name.startsWith(`${bucket}/`)) ?? bucket;
+  return service.slice(bucket.length + 1);
 }

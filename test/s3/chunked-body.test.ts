@@ -68,12 +68,12 @@ describe("signed chunks", () => {
   ];
   const options = { payload: signed, decodedLength: 66_560 };
 
-  it("of the AWS documentation are accepted, however the network cuts them", async () => {
+  it("from the AWS documentation are accepted, however the network splits them", async () => {
     for (const size of [331, 997, 65_536, 1_000_000])
       expect(await decode(example.join(""), options, size)).toEqual(Buffer.from(first + second));
   });
 
-  it("are refused when a byte, a signature or the order is different, or a chunk is missing", async () => {
+  it("are refused if a byte, a signature or the order was changed, or a chunk is missing", async () => {
     const [one = "", two = "", end = ""] = example;
     const wrong = [
       one.replace("aaa", "aab") + two + end,
@@ -88,17 +88,17 @@ describe("signed chunks", () => {
     expect(await codeOf(decode(`${one}${two}${end}x`, options))).toBe("IncompleteBody");
   });
 
-  it("without a signature each are refused", async () => {
+  it("are refused if a chunk has no signature", async () => {
     expect(await codeOf(decode("1\r\na\r\n0\r\n\r\n", { payload: signed, decodedLength: 1 }))).toBe("IncompleteBody");
   });
 
-  it("are refused when they are small and not the last: each costs more than it carries", async () => {
+  it("are refused if a small one is not the last", async () => {
     const body = signChunks(["a".repeat(100), "b".repeat(100)]);
     expect(await codeOf(decode(body, { payload: signed, decodedLength: 200 }))).toBe("InvalidChunkSizeError");
     expect(await decode(signChunks(["a".repeat(100)]), { payload: signed, decodedLength: 100 })).toHaveLength(100);
   });
 
-  it("with a signed trailer hand it over, and refuse one that was changed or left out", async () => {
+  it("with a signed trailer pass it on, and refuse a changed or missing one", async () => {
     const seen: (readonly [string, string])[] = [];
     const body = signChunks(["abc"], ["x-amz-checksum-crc32:NSRBwg=="]);
     const given = {
@@ -126,12 +126,12 @@ describe("unsigned chunks with a trailer", () => {
     expect((await decode(body, given, 1)).toString()).toBe("abcde");
   });
 
-  it("need no trailer where none is declared, with or without the last empty line", async () => {
+  it("need no trailer if none is declared, with or without the last empty line", async () => {
     for (const end of ["\r\n", ""])
       expect((await decode(`5\r\nabcde\r\n0\r\n${end}`, { ...given, declared: [] })).toString()).toBe("abcde");
   });
 
-  it("refuse a trailer that was not declared, or comes twice", async () => {
+  it("refuse a trailer that was not declared or is repeated", async () => {
     const other = body.replace("x-amz-checksum-crc32:", "x-amz-checksum-sha1:");
     expect(await codeOf(decode(other, given))).toBe("MalformedTrailerError");
     const twice = body.replace(/(x-amz-checksum.*\r\n)/, "$1$1");
@@ -139,17 +139,17 @@ describe("unsigned chunks with a trailer", () => {
   });
 });
 
-describe("a length that is not true", () => {
+describe("a wrong length", () => {
   const given = { payload: unsignedTrailer, declared: [] };
 
-  it("is found out in either direction, before the stream ends", async () => {
+  it("is detected in either direction, before the stream ends", async () => {
     const body = "5\r\nabcde\r\n0\r\n\r\n";
     for (const decodedLength of [4, 6])
       expect(await codeOf(decode(body, { ...given, decodedLength }))).toBe("IncompleteBody");
     expect(await codeOf(decode("fffffffffff\r\nabc", { ...given, decodedLength: 3 }))).toBe("IncompleteBody");
   });
 
-  it("and lines without an end cost no memory", async () => {
+  it("and endless lines cost no memory", async () => {
     for (const body of ["5".repeat(5000), `5;${"x".repeat(5000)}\r\n`, "zz\r\n", "-1\r\n", "5\nabcde\r\n0\r\n\r\n"])
       expect(await codeOf(decode(body, { ...given, decodedLength: 5 }))).toBe("IncompleteBody");
   });

@@ -1,7 +1,17 @@
 // What S3 answers about buckets: names, listings, access, cross-origin requests and lifecycles.
 import * as s3 from "@aws-sdk/client-s3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { failureOf, send, sendSigned, startSite, type Site } from "./conformity-gateway.ts";
+import {
+  bank,
+  failureOf,
+  owner,
+  send,
+  sendSigned,
+  shop,
+  startSite,
+  type Answered,
+  type Site,
+} from "./conformity-gateway.ts";
 
 let site: Site;
 beforeAll(async () => {
@@ -30,10 +40,8 @@ describe("a bucket", () => {
     expect(answer).toMatchObject({ status: 400, code: "InvalidBucketName" });
   });
 
-  it("is made once, where it is asked for, and deleted when it is empty", async () => {
+  it("is created once, in the requested region, and deleted if it is empty", async () => {
     const Bucket = await site.newBucket({ CreateBucketConfiguration: { LocationConstraint: "us-east-1" as never } });
-    const again = site.client.send(new s3.CreateBucketCommand({ Bucket }));
-    expect(await failureOf(again)).toEqual(["BucketAlreadyOwnedByYou", 409]);
     const elsewhere = (LocationConstraint: string): Promise<unknown> =>
       site.newBucket({ CreateBucketConfiguration: { LocationConstraint: LocationConstraint as never } });
     expect(await failureOf(elsewhere("eu-west-1"))).toEqual(["IllegalLocationConstraintException", 400]);
@@ -46,7 +54,49 @@ describe("a bucket", () => {
     expect(await failureOf(remove())).toEqual(["NoSuchBucket", 404]);
   });
 
-  it("is listed with others by pages", async () => {
+  it("can be created again by its owner in us-east-1, which resets its ACL; elsewhere that is refused", async () => {
+    const again = (Bucket: string, more: Partial<s3.CreateBucketCommandInput> = {}): Promise<unknown> =>
+      site.client.send(new s3.CreateBucketCommand({ Bucket, ...more }));
+    const Bucket = await site.newBucket({ ACL: "public-read" });
+    const grants = async (): Promise<number | undefined> =>
+      (await site.client.send(new s3.GetBucketAclCommand({ Bucket }))).Grants?.length;
+    await put(Bucket, "kept");
+    await site.client.send(new s3.PutBucketTaggingCommand({ Bucket, Tagging: { TagSet: [{ Key: "a", Value: "b" }] } }));
+    expect(await grants()).toBe(2);
+    await again(Bucket);
+    expect(await grants()).toBe(1);
+    await again(Bucket, { ACL: "public-read" });
+    expect(await grants()).toBe(2);
+    await site.client.send(new s3.HeadObjectCommand({ Bucket, Key: "kept" }));
+    expect((await site.client.send(new s3.GetBucketTaggingCommand({ Bucket }))).TagSet).toHaveLength(1);
+    // What cannot be given to a bucket that exists is not ignored.
+    expect(await failureOf(again(Bucket, { ObjectLockEnabledForBucket: true }))).toEqual([
+      "BucketAlreadyOwnedByYou",
+      409,
+    ]);
+    const Statement = [
+      { Effect: "Deny", Principal: "*", Action: "s3:PutBucketAcl", Resource: `arn:aws:s3:::${Bucket}` },
+    ];
+    const Policy = JSON.stringify({ Version: "2012-10-17", Statement });
+    await site.client.send(new s3.PutBucketPolicyCommand({ Bucket, Policy }));
+    expect(await failureOf(again(Bucket))).toEqual(["AccessDenied", 403]);
+    await again(Bucket, { ACL: "public-read" });
+    expect(await grants()).toBe(2);
+    const elsewhere = await startSite({ region: "eu-west-1" });
+    try {
+      const path = "/own-bucket";
+      const make = (by: typeof owner): Promise<Answered> =>
+        sendSigned(elsewhere.port, { method: "PUT", path, by, region: "eu-west-1" });
+      expect(await make(shop)).toMatchObject({ status: 200 });
+      expect(await make(shop)).toMatchObject({ status: 409, code: "BucketAlreadyOwnedByYou" });
+      for (const by of [bank, owner])
+        expect(await make(by)).toMatchObject({ status: 409, code: "BucketAlreadyExists" });
+    } finally {
+      await elsewhere.close();
+    }
+  });
+
+  it("is listed with others in pages", async () => {
     for (let count = 0; count < 3; count++) await site.newBucket();
     const first = await site.client.send(new s3.ListBucketsCommand({ MaxBuckets: 2, Prefix: "bucket-" }));
     const { ContinuationToken } = first;
@@ -56,7 +106,7 @@ describe("a bucket", () => {
     expect(first.Buckets).toHaveLength(2);
   });
 
-  it("says what is not set in it, and refuses by name what cannot be", async () => {
+  it("reports settings that are not set, and refuses unsupported ones by name", async () => {
     const Bucket = await site.newBucket();
     await site.client.send(new s3.GetBucketLoggingCommand({ Bucket }));
     expect(await site.client.send(new s3.GetBucketRequestPaymentCommand({ Bucket }))).toMatchObject({
@@ -98,7 +148,7 @@ describe("a listing", () => {
     ...CommonPrefixes.map(({ Prefix }) => Prefix),
   ];
 
-  it("goes on behind a marker, also behind a common prefix", async () => {
+  it("continues after a marker, which may be a common prefix", async () => {
     const pages: readonly [string, string, number, string[], string | undefined][] = [
       ["", "", 1, ["asdf"], "asdf"],
       ["", "asdf", 1, ["boo/"], "boo/"],
@@ -115,7 +165,7 @@ describe("a listing", () => {
     expect(namesOf(await list({ MaxKeys: 0 }))).toEqual([]);
   });
 
-  it("in its second version counts common prefixes, and has a token and a beginning", async () => {
+  it("in version 2 counts common prefixes, and supports tokens and start-after", async () => {
     const seen: (string | undefined)[] = [];
     let ContinuationToken: string | undefined = "";
     for (; ContinuationToken !== undefined;) {
@@ -131,7 +181,7 @@ describe("a listing", () => {
     expect((await listV2({ MaxKeys: 5000 })).MaxKeys).toBe(1000);
   });
 
-  it("carries every character of a key, encoded if asked for, and refuses what is no number", async () => {
+  it("returns every character of a key, encoded on request, and refuses an invalid number", async () => {
     const strange = [" ", '"', "%", "&", "'", "<", ">", "a\nb", "a+b", "a\u0001b", "ä/😀", "\uffff"];
     const other = await site.newBucket();
     for (const key of strange) await put(other, key);
@@ -166,7 +216,7 @@ describe("access", () => {
   ): Promise<{ readonly status: number; readonly code: string | undefined }> =>
     send(site.port, { method, path: `/${Bucket}${path}` });
 
-  it("of everybody goes as far as the lists of bucket and object say", async () => {
+  it("of anonymous requests is limited by the ACLs of bucket and object", async () => {
     const Bucket = await site.newBucket();
     await put(Bucket, "secret");
     expect(await anonymous(Bucket)).toMatchObject({ status: 403, code: "AccessDenied" });
@@ -201,7 +251,7 @@ describe("access", () => {
     expect(await failureOf(share("open-house" as never))).toEqual(["InvalidArgument", 400]);
   });
 
-  it("by a policy needs an allowance whose condition holds, and no refusal", async () => {
+  it("by a policy needs an Allow whose condition holds, and no Deny", async () => {
     const Bucket = await site.newBucket();
     await put(Bucket, "k");
     const policy = (...statements: object[]): Promise<unknown> => {
@@ -232,7 +282,7 @@ describe("access", () => {
       expect(await failureOf(policy(bad))).toEqual(["MalformedPolicy", 400]);
   });
 
-  it("by lists can be switched off", async () => {
+  it("by ACLs can be disabled", async () => {
     const Bucket = await site.newBucket({ ObjectOwnership: "BucketOwnerEnforced" });
     const share = site.client.send(new s3.PutBucketAclCommand({ Bucket, ACL: "public-read" }));
     expect(await failureOf(share)).toEqual(["AccessControlListNotSupported", 400]);
@@ -242,8 +292,8 @@ describe("access", () => {
   });
 });
 
-describe("requests of pages", () => {
-  it("get the headers that the rules of the bucket allow, also with a refusal", async () => {
+describe("cross-origin requests", () => {
+  it("get the headers that the CORS rules allow, even with an error", async () => {
     const Bucket = await site.newBucket({ ACL: "public-read" });
     const cors = (CORSRules: s3.CORSRule[]): Promise<unknown> =>
       site.client.send(new s3.PutBucketCorsCommand({ Bucket, CORSConfiguration: { CORSRules } }));
@@ -285,7 +335,7 @@ describe("requests of pages", () => {
 });
 
 describe("a lifecycle", () => {
-  it("comes back as it was put, with disabled rules and the old form of a prefix", async () => {
+  it("is returned as it was put, with disabled rules and the old form of a prefix", async () => {
     const Bucket = await site.newBucket();
     const set = (...Rules: unknown[]): Promise<unknown> =>
       site.client.send(

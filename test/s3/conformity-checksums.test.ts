@@ -50,7 +50,7 @@ describe("an upload with checksums", () => {
     expect(await failureOf(call())).toEqual([code, 400]);
   });
 
-  it("is completed with what is right", async () => {
+  it("is completed with matching checksums", async () => {
     await complete([part], { ChecksumType: "COMPOSITE", MpuObjectSize: 3 });
     expect((await site.client.send(new s3.HeadObjectCommand({ Bucket, Key }))).ContentLength).toBe(3);
     const asked = new s3.GetObjectAttributesCommand({ Bucket, Key, ObjectAttributes: ["ObjectParts"] });
@@ -58,7 +58,7 @@ describe("an upload with checksums", () => {
     expect(ObjectParts?.Parts).toEqual([{ PartNumber: 1, Size: 3, ChecksumSHA256: sumOf("one") }]);
   });
 
-  it("begins with a type only where it has an algorithm, in any case of letters", async () => {
+  it("accepts a checksum type only with an algorithm, in any letter case", async () => {
     const begin = async (headers: Record<string, string>): Promise<unknown> => {
       const answer = await sendSigned(site.port, {
         method: "POST",
@@ -76,7 +76,7 @@ describe("an upload with checksums", () => {
   });
 });
 
-it("attributes are asked for by names that exist, before the object is looked for", async () => {
+it("unknown attribute names are refused before the object is looked up", async () => {
   const asked = async (names: string): Promise<unknown> => {
     const headers = { "x-amz-object-attributes": names };
     return (await sendSigned(site.port, { path: `/${Bucket}/none`, query: { attributes: "" }, headers })).code;
@@ -86,7 +86,7 @@ it("attributes are asked for by names that exist, before the object is looked fo
   expect(await asked("ETag, ObjectSize")).toBe("NoSuchKey");
 });
 
-it("a Content-MD5 has 16 bytes in Base64, whatever its last bits are", async () => {
+it("a Content-MD5 must be 16 bytes in Base64, whatever its last bits are", async () => {
   const put = async (md5: string): Promise<unknown> =>
     (await sendSigned(site.port, { method: "PUT", path: `/${Bucket}/m`, headers: { "content-md5": md5 }, body: "x" }))
       .code;
@@ -96,7 +96,7 @@ it("a Content-MD5 has 16 bytes in Base64, whatever its last bits are", async () 
   expect(await put(right)).toBe(undefined);
 });
 
-it("a copy names a bucket that can exist", async () => {
+it("a copy from an invalid bucket name is refused", async () => {
   for (const source of ["192.168.1.1/k", "Not_A_Bucket/k", "bucket/%ZZ", "bucket"]) {
     const headers = { "x-amz-copy-source": source };
     const answer = await sendSigned(site.port, { method: "PUT", path: `/${Bucket}/c`, headers });
@@ -104,7 +104,7 @@ it("a copy names a bucket that can exist", async () => {
   }
 });
 
-it("a null version is told as such where versions have ids", async () => {
+it("a null version is named null in a bucket with versioning", async () => {
   const bucket = await site.newBucket();
   await site.client.send(new s3.PutObjectCommand({ Bucket: bucket, Key, Body: "x" }));
   const idOf = async (): Promise<unknown> => [

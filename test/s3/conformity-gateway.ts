@@ -6,7 +6,7 @@ import { join } from "node:path";
 import * as s3 from "@aws-sdk/client-s3";
 import { SignatureV4 } from "@smithy/signature-v4";
 import { openObjects, type ObjectStore } from "../../src/objects/index.ts";
-import { startS3Gateway } from "../../src/s3/index.ts";
+import { startS3Gateway, type S3GatewayOptions } from "../../src/s3/index.ts";
 import { NodeSha256 } from "./node-sha256.ts";
 
 export const owner = { accessKeyId: "OWNER", secretAccessKey: "owner secret" };
@@ -15,6 +15,11 @@ const writer = { accessKeyId: "WRITER", secretAccessKey: "writer secret", rights
 /** Key pairs of two accounts. */
 export const shop = { accessKeyId: "SHOP", secretAccessKey: "shop secret", account: "shop" };
 export const bank = { accessKeyId: "BANK", secretAccessKey: "bank secret", account: "bank" };
+/** Key pairs of the first account that have fewer rights. */
+export const shopReader = { ...shop, accessKeyId: "SHOP-R", rights: "read-only" } as const;
+export const shopWriter = { ...shop, accessKeyId: "SHOP-W", rights: "read-write" } as const;
+
+const pairs = [owner, writer, shop, bank, shopReader, shopWriter];
 
 export interface Answered {
   readonly status: number;
@@ -39,10 +44,10 @@ export interface Site {
   close(): Promise<void>;
 }
 
-export async function startSite(): Promise<Site> {
+export async function startSite(options: Partial<S3GatewayOptions> = {}): Promise<Site> {
   const directory = mkdtempSync(join(tmpdir(), "holdfast-test-"));
   const objects = await openObjects(directory, { durability: "none" });
-  const gateway = await startS3Gateway(objects, { port: 0, credentials: [owner, writer, shop, bank] });
+  const gateway = await startS3Gateway(objects, { port: 0, credentials: pairs, ...options });
   const clientOf = ({ accessKeyId, secretAccessKey }: typeof owner): s3.S3Client =>
     new s3.S3Client({
       endpoint: gateway.url,
@@ -113,24 +118,33 @@ export async function send(port: number, { method = "GET", path, headers = {}, b
   });
 }
 
-const signer = new SignatureV4({
-  credentials: owner,
-  region: "us-east-1",
-  service: "s3",
-  sha256: NodeSha256,
-  uriEscapePath: false,
-});
+function signerOf(credentials: typeof owner, region: string): SignatureV4 {
+  return new SignatureV4({ credentials, region, service: "s3", sha256: NodeSha256, uriEscapePath: false });
+}
 
 export interface Signed extends Sent {
   readonly query?: Readonly<Record<string, string>>;
   /** Default UNSIGNED-PAYLOAD. */
   readonly payload?: string;
   readonly at?: Date;
+  /** Default: the owner's. */
+  readonly by?: typeof owner;
+  /** Default us-east-1. */
+  readonly region?: string;
 }
 
 /** The same request with a signature in its header, by the signer of the AWS SDK. */
 export async function signed(port: number, request: Signed): Promise<Sent & { readonly seed: string }> {
-  const { method = "GET", path, query = {}, headers = {}, payload = "UNSIGNED-PAYLOAD", at = new Date() } = request;
+  const {
+    method = "GET",
+    path,
+    query = {},
+    headers = {},
+    payload = "UNSIGNED-PAYLOAD",
+    at = new Date(),
+    by = owner,
+    region = "us-east-1",
+  } = request;
   const plain = {
     method,
     protocol: "http:",
@@ -139,7 +153,7 @@ export async function signed(port: number, request: Signed): Promise<Sent & { re
     query: { ...query },
     headers: { ...headers, host: `127.0.0.1:${port}`, "x-amz-content-sha256": payload },
   };
-  const { headers: all } = await signer.sign(plain, { signingDate: at });
+  const { headers: all } = await signerOf(by, region).sign(plain, { signingDate: at });
   const search = Object.entries(query)
     .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
     .join("&");

@@ -23,7 +23,7 @@ const tagsOf = async (Key: string): Promise<unknown> =>
   (await site.client.send(new s3.GetObjectTaggingCommand({ Bucket, Key }))).TagSet;
 
 describe("reads", () => {
-  it("give every content header back, and what the query says in its place", async () => {
+  it("return every content header, or its override in the query", async () => {
     const content = {
       ContentType: "a/b",
       CacheControl: "public, max-age=14400",
@@ -45,7 +45,7 @@ describe("reads", () => {
     expect(await head("headers")).toMatchObject({ ContentLength: 0, Metadata: {} });
   });
 
-  it("obey their conditions, and these come before the range", async () => {
+  it("obey their conditions, which take precedence over the range", async () => {
     const { ETag } = await put("conditions");
     const [past, future] = [new Date("1994-10-29"), new Date("2100-01-01")];
     await get("conditions", { IfMatch: ETag, IfUnmodifiedSince: past });
@@ -66,7 +66,7 @@ describe("reads", () => {
     for (const [more, status] of refused) expect((await failureOf(get("conditions", more)))[1]).toBe(status);
   });
 
-  it("give one range, from either end, and all of it for what is no range", async () => {
+  it("return one range, from either end, and the whole object for an invalid range", async () => {
     await put("ranges");
     await put("empty", { Body: "" });
     const good: readonly [string, string, string][] = [
@@ -88,7 +88,7 @@ describe("reads", () => {
       expect(await failureOf(get("empty", { Range }))).toEqual(["InvalidRange", 416]);
   });
 
-  it("tell the request id of an error, and nothing that XML cannot carry", async () => {
+  it("report errors with the request id, and without characters that XML cannot carry", async () => {
     const { headers, text, status } = await sendSigned(site.port, { path: `/${Bucket}/none%01%3Cx%3E` });
     expect(status).toBe(404);
     expect(text).toContain(`<RequestId>${headers["x-amz-request-id"]}</RequestId>`);
@@ -97,12 +97,11 @@ describe("reads", () => {
 });
 
 describe("writes", () => {
-  it("obey their conditions, and a client that waits with its body learns of them first", async () => {
+  it("obey their conditions, and a client waiting to send its body is refused before it sends", async () => {
     const { ETag } = await put("once", { IfNoneMatch: "*" });
     expect(await failureOf(put("once", { IfNoneMatch: "*" }))).toEqual(["PreconditionFailed", 412]);
     expect(await failureOf(put("once", { IfMatch: '"other"' }))).toEqual(["PreconditionFailed", 412]);
     expect(await failureOf(put("never", { IfMatch: "*" }))).toEqual(["NoSuchKey", 404]);
-    expect(await failureOf(put("once", { IfNoneMatch: ETag }))).toEqual(["NotImplemented", 501]);
     await put("once", { IfMatch: ETag, Body: "again" });
     const deleting = (IfMatch: string): Promise<unknown> =>
       site.client.send(new s3.DeleteObjectCommand({ Bucket, Key: "once", IfMatch }));
@@ -125,7 +124,77 @@ describe("writes", () => {
     expect(await failureOf(head("once"))).toEqual(["NotFound", 404]);
   });
 
-  it("refuse a digest that is none or is another, and a body without a length", async () => {
+  it("with If-None-Match of an ETag fail if the current version has it, and succeed otherwise", async () => {
+    const other = `"${"0".repeat(32)}"`;
+    const { ETag = "" } = await put("etag", { IfNoneMatch: other });
+    for (const IfNoneMatch of [ETag, ETag.replaceAll('"', ""), `${other}, ${ETag}`])
+      expect(await failureOf(put("etag", { IfNoneMatch }))).toEqual(["PreconditionFailed", 412]);
+    const refused = { IfNoneMatch: ETag, IfMatch: ETag };
+    expect(await failureOf(put("etag", refused))).toEqual(["PreconditionFailed", 412]);
+    expect(await failureOf(put("etag", { IfMatch: ETag, IfNoneMatch: "*" }))).toEqual(["PreconditionFailed", 412]);
+    expect(await failureOf(put("etag", { IfMatch: other, IfNoneMatch: other }))).toEqual(["PreconditionFailed", 412]);
+    await put("etag", { IfNoneMatch: other, IfMatch: ETag, Body: "second" });
+    await put("etag", { IfNoneMatch: ETag, Body: "third" });
+    const { ETag: third } = await head("etag");
+    const copy = (IfNoneMatch: string | undefined): Promise<unknown> =>
+      site.client.send(
+        new s3.CopyObjectCommand({ Bucket, Key: "etag", CopySource: `${Bucket}/etag-source`, IfNoneMatch }),
+      );
+    await put("etag-source", { Body: "copied" });
+    expect(await failureOf(copy(third))).toEqual(["PreconditionFailed", 412]);
+    await copy(ETag);
+    const { UploadId } = await site.client.send(new s3.CreateMultipartUploadCommand({ Bucket, Key: "etag" }));
+    const part = await site.client.send(
+      new s3.UploadPartCommand({ Bucket, Key: "etag", UploadId, PartNumber: 1, Body: "parts" }),
+    );
+    const complete = (IfNoneMatch: string | undefined): Promise<unknown> =>
+      site.client.send(
+        new s3.CompleteMultipartUploadCommand({
+          Bucket,
+          Key: "etag",
+          UploadId,
+          MultipartUpload: { Parts: [{ PartNumber: 1, ETag: part.ETag }] },
+          IfNoneMatch,
+        }),
+      );
+    expect(await failureOf(complete((await head("etag")).ETag))).toEqual(["PreconditionFailed", 412]);
+    await complete(third);
+    expect(await textOf("etag")).toBe("parts");
+  });
+
+  it("with If-None-Match of an ETag succeed for exactly one of many puts of that content", async () => {
+    const versioned = await site.newBucket();
+    const VersioningConfiguration = { Status: "Enabled" } as const;
+    await site.client.send(new s3.PutBucketVersioningCommand({ Bucket: versioned, VersioningConfiguration }));
+    const { ETag } = await put("elsewhere");
+    const race = { Bucket: versioned, IfNoneMatch: ETag };
+    const done = await Promise.allSettled(Array.from({ length: 16 }, () => put("raced", race)));
+    expect(done.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    for (const each of done)
+      if (each.status === "rejected") expect((each.reason as Error).name).toBe("PreconditionFailed");
+    const { Versions } = await site.client.send(new s3.ListObjectVersionsCommand({ Bucket: versioned }));
+    expect(Versions).toHaveLength(1);
+  });
+
+  it("keep Content-Encoding as sent, except aws-chunked", async () => {
+    const lists: readonly (readonly [sent: string, kept: string | undefined])[] = [
+      ["gzip, br", "gzip, br"],
+      ["gzip,br", "gzip,br"],
+      ["deflate,  gzip , br", "deflate,  gzip , br"],
+      ["aws-chunked, gzip, br", "gzip, br"],
+      ["gzip, AWS-chunked, br", "gzip, br"],
+      ["gzip,aws-chunked", "gzip"],
+      ["aws-chunked", undefined],
+    ];
+    for (const [sent, kept] of lists) {
+      const path = `/${Bucket}/encoded`;
+      const headers = { "content-encoding": sent };
+      expect(await sendSigned(site.port, { method: "PUT", path, headers, body: "x" })).toMatchObject({ status: 200 });
+      expect((await sendSigned(site.port, { method: "HEAD", path })).headers["content-encoding"]).toBe(kept);
+    }
+  });
+
+  it("refuse an invalid or wrong digest, and a body without a length", async () => {
     const digest = (md5: string): Promise<unknown> => put("digest", { ContentMD5: md5 });
     expect(await failureOf(digest("YWJyYWNhZGFicmE="))).toEqual(["InvalidDigest", 400]);
     expect(await failureOf(digest("rL0Y20xC+Fzt72VPzMSk2A=="))).toEqual(["BadDigest", 400]);
@@ -146,7 +215,7 @@ describe("writes", () => {
     expect(silent).toMatchObject({ status: 400, code: "InvalidRequest" });
   });
 
-  it("many deletions are told one by one, quietly if asked for, and at most a thousand", async () => {
+  it("report each of up to a thousand deletions, or only failures if asked", async () => {
     await put("many");
     const many = (keys: readonly string[], Quiet = false): Promise<s3.DeleteObjectsCommandOutput> =>
       site.client.send(
@@ -167,7 +236,7 @@ describe("copies", () => {
       new s3.CopyObjectCommand({ Bucket, Key, CopySource: `${Bucket}/${encodeURIComponent(from)}`, ...more }),
     );
 
-  it("take over or replace metadata and tags, each for itself", async () => {
+  it("inherit or replace metadata and tags independently", async () => {
     await put("source", { ContentType: "a/b", Metadata: { k: "v" }, Tagging: "t=1" });
     await copy("source", "same");
     expect(await head("same")).toMatchObject({ ContentType: "a/b", Metadata: { k: "v" } });
@@ -180,7 +249,7 @@ describe("copies", () => {
     expect(await tagsOf("tags")).toEqual([{ Key: "z", Value: "9" }]);
   });
 
-  it("to itself must change something, and the source must be there and meet its conditions", async () => {
+  it("onto itself must change something, and the source must exist and meet its conditions", async () => {
     const { ETag } = await put("self");
     expect(await failureOf(copy("self", "self"))).toEqual(["InvalidRequest", 400]);
     await copy("self", "self", { MetadataDirective: "REPLACE", Metadata: { a: "1" } });
@@ -228,7 +297,7 @@ describe("versions", () => {
 });
 
 describe("tags", () => {
-  it("have limits, and come back in order", async () => {
+  it("have limits, and are returned in order", async () => {
     await put("tagged", { Tagging: "foo=bar&bar" });
     expect(await tagsOf("tagged")).toEqual([
       { Key: "bar", Value: "" },
@@ -253,7 +322,7 @@ describe("tags", () => {
 });
 
 describe("object lock", () => {
-  it("keeps a version from everybody but an owner that bypasses governance", async () => {
+  it("protects a version from everybody except an owner who bypasses governance", async () => {
     Bucket = await site.newBucket({ ObjectLockEnabledForBucket: true });
     const RetainUntilDate = new Date(Date.now() + 86_400_000);
     const { VersionId } = await put("kept", {
@@ -277,7 +346,7 @@ describe("object lock", () => {
     await remove(site.client, true);
   });
 
-  it("is asked for rightly, and only where the bucket has it", async () => {
+  it("needs valid headers, and a bucket with object lock", async () => {
     const plain = await site.newBucket();
     const conf = (Rule: unknown): s3.ObjectLockConfiguration =>
       ({ ObjectLockEnabled: "Enabled", ...(Rule === undefined ? {} : { Rule: { DefaultRetention: Rule } }) }) as never;
@@ -302,7 +371,7 @@ describe("object lock", () => {
   });
 });
 
-it("a request without a signature cannot choose the headers of the answer", async () => {
+it("an unsigned request cannot override response headers", async () => {
   const Open = await site.newBucket();
   await put("public", { Bucket: Open, ACL: "public-read" });
   expect(await send(site.port, { path: `/${Open}/public` })).toMatchObject({ status: 200, text: "testcontent" });

@@ -12,12 +12,15 @@ beforeAll(async () => {
 afterAll(() => site.close());
 
 describe("a bucket", () => {
-  it.each(["sthree-x", "x-s3alias", "x--ol-s3", "x.mrap", "x--x-s3"])("is not made with the name %s", async (name) => {
-    const answer = await sendSigned(site.port, { method: "PUT", path: `/${name}` });
-    expect(answer).toMatchObject({ status: 400, code: "InvalidBucketName" });
-  });
+  it.each(["sthree-x", "x-s3alias", "x--ol-s3", "x.mrap", "x--x-s3"])(
+    "cannot be created with the name %s",
+    async (name) => {
+      const answer = await sendSigned(site.port, { method: "PUT", path: `/${name}` });
+      expect(answer).toMatchObject({ status: 400, code: "InvalidBucketName" });
+    },
+  );
 
-  it("is made with its tags, and goes with uploads that are not completed", async () => {
+  it("is created with its tags, and deleted with its incomplete uploads", async () => {
     const Tags = [{ Key: "team", Value: "photos" }];
     const tagged = await site.newBucket({ CreateBucketConfiguration: { Tags } });
     expect((await site.client.send(new s3.GetBucketTaggingCommand({ Bucket: tagged }))).TagSet).toEqual(Tags);
@@ -57,14 +60,14 @@ describe("a bucket", () => {
     ],
   };
   it.each(Object.entries(unset))(
-    "cannot have %s: what asks for nothing is done",
+    "cannot have %s, but accepts a request to have none",
     async (name, [method, body, status, code]) => {
       const answer = await sendSigned(site.port, { method, path: `/${Bucket}`, query: { [name.trim()]: "" }, body });
       expect(answer).toMatchObject({ status, code });
     },
   );
 
-  it("refuses an encryption that does not exist, and one that is asked for where it is read", async () => {
+  it("refuses an unknown encryption, and encryption headers on reads", async () => {
     const header = (value: string): Record<string, string> => ({ "x-amz-server-side-encryption": value });
     const path = `/${Bucket}/k`;
     const put = await sendSigned(site.port, { method: "PUT", path, headers: header("rot13"), body: "x" });
@@ -95,14 +98,14 @@ describe("a policy", () => {
     expect(await failureOf(put(statement()))).toEqual(["MalformedPolicy", 400]);
   });
 
-  it("may have patterns in its actions and resources", async () => {
+  it("may contain patterns in its actions and resources", async () => {
     await put({ Action: "s3:Get*", Resource: ["arn:aws:s3:::*"] });
     await put({ Action: ["*"], Resource: [arn(), `${arn()}/*`], Principal: { AWS: "*" } });
     await site.client.send(new s3.DeleteBucketPolicyCommand({ Bucket }));
   });
 });
 
-it("a public-access block tells all that it blocks, and all that it does not", async () => {
+it("a public-access block returns all four settings", async () => {
   const put = new s3.PutPublicAccessBlockCommand({ Bucket, PublicAccessBlockConfiguration: { BlockPublicAcls: true } });
   await site.client.send(put);
   const { PublicAccessBlockConfiguration: block } = await site.client.send(
@@ -113,7 +116,7 @@ it("a public-access block tells all that it blocks, and all that it does not", a
   await site.client.send(new s3.DeletePublicAccessBlockCommand({ Bucket }));
 });
 
-it("rules for pages name headers that can exist, and any age", async () => {
+it("CORS rules need valid header names, and accept any age", async () => {
   const cors = (rule: Partial<s3.CORSRule>): Promise<unknown> => {
     const CORSRules = [{ AllowedMethods: ["GET"], AllowedOrigins: ["*"], ...rule }];
     return site.client.send(new s3.PutBucketCorsCommand({ Bucket, CORSConfiguration: { CORSRules } }));
@@ -158,7 +161,7 @@ describe("a lifecycle", () => {
   const everything = { Filter: { Prefix: "" } };
   const Days = { Expiration: { Days: 1 } };
 
-  it("may have a date and sizes, which are given back", async () => {
+  it("may contain a date and sizes, which are returned", async () => {
     const Expiration = { Date: new Date("2030-01-01T00:00:00Z") };
     const Filter = { And: { Prefix: "p", ObjectSizeGreaterThan: 10, ObjectSizeLessThan: 20 } };
     await put({ Filter, Expiration });
@@ -182,11 +185,11 @@ describe("a lifecycle", () => {
       "InvalidRequest",
     ],
   };
-  it.each(Object.entries(bad))("cannot have %s", async (_, [rule, code]) => {
+  it.each(Object.entries(bad))("cannot contain %s", async (_, [rule, code]) => {
     expect(await failureOf(put(rule))).toEqual([code, 400]);
   });
 
-  it("tells with each object when it will expire: at the end of a day", async () => {
+  it("reports with each object when it will expire, at the end of a day", async () => {
     const bucket = await site.newBucket();
     await put({ ID: "by tag", Filter: { And: { Prefix: "d/", Tags: [{ Key: "a", Value: "b" }] } }, ...Days }, bucket);
     const write = async (Key: string, Tagging?: string): Promise<string | undefined> =>

@@ -51,8 +51,8 @@ const crcOf = (bytes: Buffer): string => {
   return sum.toString("base64");
 };
 
-describe("an upload in parts", () => {
-  it("is one object that is read whole, by a range and by the number of a part, also when it is completed twice", async () => {
+describe("a multipart upload", () => {
+  it("becomes one object that is read whole, by range and by part number, even if it is completed twice", async () => {
     const begun = await begin([partBytes, "tail"], { ContentType: "a/b", Metadata: { k: "v" } });
     const { ETag } = await complete(begun);
     expect(ETag).toMatch(/-2"$/);
@@ -73,7 +73,7 @@ describe("an upload in parts", () => {
     });
   });
 
-  it("is refused with small, wrong, missing or unordered parts, and goes on after that", async () => {
+  it("is refused with small, wrong, missing or unordered parts, and can be completed afterwards", async () => {
     const small = await begin(["x", "y"]);
     expect(await failureOf(complete(small))).toEqual(["EntityTooSmall", 400]);
     const [first, second] = small.Parts as [s3.CompletedPart, s3.CompletedPart];
@@ -96,7 +96,7 @@ describe("an upload in parts", () => {
     }
   });
 
-  it("has a checksum of its parts, or of the whole object where that can be joined", async () => {
+  it("has a composite checksum, or one of the whole object if the algorithm allows it", async () => {
     const composite = await begin([partBytes, "tail"], { ChecksumAlgorithm: "SHA256" });
     const hashes = [partBytes, Buffer.from("tail")].map((bytes) => createHash("sha256").update(bytes).digest());
     const value = `${createHash("sha256").update(Buffer.concat(hashes)).digest("base64")}-2`;
@@ -113,7 +113,38 @@ describe("an upload in parts", () => {
     expect(await failureOf(never)).toEqual(["InvalidRequest", 400]);
   });
 
-  it("takes parts from objects, by a range that is inside of them", async () => {
+  it("returns the checksum of a part with the part, and that of the object with the object", async () => {
+    const bodies = [partBytes, Buffer.from("tail")];
+    const sha256 = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("base64");
+    const read = async (PartNumber: number): Promise<unknown[]> => {
+      const input = { Bucket, Key, PartNumber, ChecksumMode: "ENABLED" } as const;
+      const head = await site.client.send(new s3.HeadObjectCommand(input));
+      const got = await site.client.send(new s3.GetObjectCommand(input));
+      // The SDK compares the bytes with the checksum.
+      expect((await got.Body?.transformToByteArray())?.length).toBe(bodies[PartNumber - 1]?.length);
+      return [head, got];
+    };
+    await complete(await begin(bodies, { ChecksumAlgorithm: "SHA256" }));
+    for (const [index, body] of bodies.entries())
+      for (const answer of await read(index + 1))
+        expect(answer).toMatchObject({ ChecksumSHA256: sha256(body), ChecksumType: "COMPOSITE", PartsCount: 2 });
+    await complete(await begin(bodies, { ChecksumAlgorithm: "CRC32", ChecksumType: "FULL_OBJECT" }));
+    for (const answer of await read(2))
+      expect(answer).toMatchObject({ ChecksumCRC32: crcOf(bodies[1]!), ChecksumType: "FULL_OBJECT" });
+    const tail = bodies.slice(1);
+    await complete(await begin(tail, { ChecksumAlgorithm: "SHA256" }));
+    const alone = await site.client.send(
+      new s3.HeadObjectCommand({ Bucket, Key, PartNumber: 1, ChecksumMode: "ENABLED" }),
+    );
+    expect(alone).toMatchObject({ ChecksumSHA256: sha256(tail[0]!), PartsCount: 1 });
+    await complete(await begin(bodies));
+    expect(await read(1)).toMatchObject([{ PartsCount: 2 }, { PartsCount: 2 }]);
+    await complete(await begin([partBytes, ""]));
+    const empty = await site.client.send(new s3.GetObjectCommand({ Bucket, Key, PartNumber: 2 }));
+    expect([await empty.Body?.transformToString(), empty.ContentLength]).toEqual(["", 0]);
+  });
+
+  it("copies parts from ranges of existing objects", async () => {
     await site.client.send(new s3.PutObjectCommand({ Bucket, Key: "source", Body: "0123456789" }));
     const { UploadId } = await begin([]);
     const copy = (CopySourceRange?: string): Promise<s3.UploadPartCopyCommandOutput> =>
@@ -136,7 +167,7 @@ describe("an upload in parts", () => {
     expect(await got.Body?.transformToString()).toBe("234");
   });
 
-  it("is listed while it is under way, by pages, prefixes and delimiters", async () => {
+  it("is listed while in progress, in pages, with prefixes and delimiters", async () => {
     Bucket = await site.newBucket();
     for (const key of ["a/1", "a/2", "b", "c/x", "d"]) await begin([], { Key: key });
     const seen: (string | undefined)[] = [];
@@ -158,6 +189,32 @@ describe("an upload in parts", () => {
     await site.client.send(new s3.AbortMultipartUploadCommand({ Bucket, Key, UploadId }));
     const again = site.client.send(new s3.AbortMultipartUploadCommand({ Bucket, Key, UploadId }));
     expect(await failureOf(again)).toEqual(["NoSuchUpload", 404]);
+  });
+
+  it("is listed with the account that began it, which will own it unless the bucket enforces its owner", async () => {
+    const open = await site.newBucket({ ACL: "public-read-write" });
+    const by = { shop: site.shop, bank: site.bank, holdfast: site.client } as const;
+    const listed = async (): Promise<(string | undefined)[][]> =>
+      ((await site.client.send(new s3.ListMultipartUploadsCommand({ Bucket: open }))).Uploads ?? []).map(
+        ({ Initiator, Owner, StorageClass }) => [Initiator?.ID, Initiator?.DisplayName, Owner?.ID, StorageClass],
+      );
+    for (const [account, client] of Object.entries(by)) {
+      const { UploadId } = await client.send(new s3.CreateMultipartUploadCommand({ Bucket: open, Key: account }));
+      const listing = new s3.ListPartsCommand({ Bucket: open, Key: account, UploadId });
+      expect(await site.client.send(listing)).toMatchObject({
+        Initiator: { ID: account, DisplayName: account },
+        Owner: { ID: account, DisplayName: account },
+        StorageClass: "STANDARD",
+      });
+    }
+    const accounts = Object.keys(by).sort();
+    expect(await listed()).toEqual(accounts.map((each) => [each, each, each, "STANDARD"]));
+    await site.client.send(new s3.PutBucketAclCommand({ Bucket: open, ACL: "private" }));
+    const Rules = [{ ObjectOwnership: "BucketOwnerEnforced" }] as const;
+    await site.client.send(
+      new s3.PutBucketOwnershipControlsCommand({ Bucket: open, OwnershipControls: { Rules: [...Rules] } }),
+    );
+    expect(await listed()).toEqual(accounts.map((each) => [each, each, "holdfast", "STANDARD"]));
   });
 });
 
@@ -206,7 +263,7 @@ describe("a form", () => {
     return { key: "foo.txt", acl: "private", ...own, policy, "x-amz-signature": signature, ...more };
   }
 
-  it("uploads a file under a policy that is signed in the present way or in the old one", async () => {
+  it("uploads a file under a policy with a signature of version 4 or 2", async () => {
     for (const fields of [newForm(conditions()), oldForm({ expiration: inAnHour(), conditions: conditions() })]) {
       const answer = await post(target, { ...fields, key: "${filename}", "x-ignore-this": "1" });
       expect(answer.status).toBe(204);
@@ -272,7 +329,7 @@ describe("a form", () => {
     target = bucket;
   });
 
-  it("without a policy is anonymous, and uploads only where everybody may write", async () => {
+  it("without a policy is anonymous, and uploads only if everybody may write", async () => {
     expect((await post(target, { key: "x" })).status).toBe(403);
     const open = await site.newBucket({ ACL: "public-read-write" });
     const tagging = "<Tagging><TagSet><Tag><Key>0</Key><Value>1</Value></Tag></TagSet></Tagging>";

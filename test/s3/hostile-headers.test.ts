@@ -29,8 +29,8 @@ function post(fields: Readonly<Record<string, string>>, fileName = "f.txt"): Pro
   return send(site.port, { method: "POST", path: `/${bucket}`, headers, body });
 }
 
-describe("headers that an answer is to have", () => {
-  it.each(["a\r\nx-evil: 1", "a\nb", "a\u0000b", "\u007f", "\u0001"])("are refused when they are %j", async (value) => {
+describe("response headers chosen by the request", () => {
+  it.each(["a\r\nx-evil: 1", "a\nb", "a\u0000b", "\u007f", "\u0001"])("are refused if they are %j", async (value) => {
     const answer = await get("good", { "response-content-disposition": value });
     expect(answer).toMatchObject({ status: 400, code: "InvalidArgument" });
     expect(answer.headers["x-evil"]).toBe(undefined);
@@ -44,7 +44,7 @@ describe("headers that an answer is to have", () => {
 });
 
 it.each(["\u0000", "日本", "a\r\nb", "../x"])(
-  "a version id like %j is refused, also by a delete",
+  "a version id like %j is refused, even by a delete",
   async (versionId) => {
     for (const method of ["GET", "HEAD", "DELETE"]) {
       const answer = await sendSigned(site.port, { method, path: `/${bucket}/good`, query: { versionId } });
@@ -54,7 +54,7 @@ it.each(["\u0000", "日本", "a\r\nb", "../x"])(
 );
 
 describe("an object", () => {
-  it("keeps a Content-Disposition in UTF-8, whole and without its body", async () => {
+  it("keeps a Content-Disposition in UTF-8, with and without its body", async () => {
     const value = latin1('attachment; filename="日本 ä.txt"');
     // As a raw client sends it: the SDK encodes it.
     const put = await signed(site.port, {
@@ -70,7 +70,7 @@ describe("an object", () => {
     }
   });
 
-  it("of a program whose metadata no header can carry is read, and the answer says how much is missing", async () => {
+  it("with metadata that no header can carry is readable, and the response counts what is missing", async () => {
     const own = await site.objects.bucket(bucket);
     const metadata = { fine: "1", "not a name": "2", lines: "a\r\nx-evil: b", wide: "日本" };
     await own.put("odd", "odd", { metadata, contentDisposition: "a\r\nx-evil: b", contentType: "text/\u0000" });
@@ -119,13 +119,13 @@ describe("a form", () => {
     );
   const type = "multipart/form-data; boundary=b";
 
-  it("has no head of a part that is longer than the limit, however the network cuts it", async () => {
+  it("is refused if the head of a part exceeds the limit, however the network splits it", async () => {
     const head = `--b\r\nContent-Disposition: form-data; name="file"; filename="${"x".repeat(60_000)}"\r\n\r\n`;
     expect(await codeOf(readForm(type, pieces(`${head}x\r\n--b--`)))).toBe("MalformedPOSTRequest");
     expect(await codeOf(readForm(type, pieces(head.slice(0, 100), head.slice(100))))).toBe("MalformedPOSTRequest");
   });
 
-  it("has a time by which its fields must be there, before it is known who sends it", async () => {
+  it("must send its fields within a time limit, before its sender is known", async () => {
     async function* endless(): AsyncGenerator<Uint8Array> {
       yield Buffer.from("--b\r\n");
       for (let count = 0; ; count++) {
@@ -139,7 +139,7 @@ describe("a form", () => {
 });
 
 it.each(["constructor", "__proto__", "valueof", "hasownproperty"])(
-  "a signature over %s, which is no header, does not match",
+  "a signature over %s, which is not a header, does not match",
   async (name) => {
     const request = await signed(site.port, { path: `/${bucket}/good` });
     const authorization = (request.headers?.["authorization"] ?? "").replace(

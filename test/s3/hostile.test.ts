@@ -68,7 +68,7 @@ describe("documents", () => {
     await othersAreServed();
   });
 
-  it("that are too large are refused before they are read", async () => {
+  it("are refused before they are read if they are too large", async () => {
     const huge = `<Delete>${" ".repeat(64 * 1024 * 1024)}</Delete>`;
     const grown = await growthOf(async () => {
       const socket = await open();
@@ -101,13 +101,13 @@ describe("paths", () => {
     "*",
     "/..%2f..%2fx",
   ];
-  it.each(tricks)("like %s reach nothing, and break nothing", async (path) => {
+  it.each(tricks)("like %s reach nothing and break nothing", async (path) => {
     const { status } = await send(site.port, { path });
     expect([400, 403, 404, 405]).toContain(status);
     await othersAreServed();
   });
 
-  it("are names of objects where they are signed, and stay in their bucket", async () => {
+  it("are object names if they are signed, and stay in their bucket", async () => {
     for (const key of ["../../escape", "..", "a/../b", "./x", "a//b", "con", "x\u0000y"]) {
       const path = `/${bucket}/${encodeURIComponent(key).replaceAll("%2F", "/")}`;
       expect((await sendSigned(site.port, { method: "PUT", path, body: key })).status).toBe(200);
@@ -119,7 +119,7 @@ describe("paths", () => {
 });
 
 describe("headers", () => {
-  it("without an end are refused when they are too many", async () => {
+  it("are refused if there are too many", async () => {
     const socket = await open();
     const flood = `GET / HTTP/1.1\r\nhost: x\r\n${Array.from({ length: 5000 }, (_, index) => `x-${index}: ${"y".repeat(20)}\r\n`).join("")}`;
     const grown = await growthOf(async () => {
@@ -129,7 +129,7 @@ describe("headers", () => {
     await othersAreServed();
   });
 
-  it("that name a length twice, or a length that is none, are refused", async () => {
+  it("are refused with two lengths or an invalid length", async () => {
     for (const lines of [
       "content-length: 5\r\ncontent-length: 6",
       "content-length: -1",
@@ -145,7 +145,7 @@ describe("headers", () => {
 
 describe("bodies", () => {
   const streaming = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
-  it("that lie about the size of a chunk end in bounded memory, and nothing is stored", async () => {
+  it("with a wrong chunk size end in bounded memory, and nothing is stored", async () => {
     const lies = [
       "ffffffffffff\r\nabc",
       `${"5".repeat(100_000)}\r\nabc`,
@@ -172,7 +172,7 @@ describe("bodies", () => {
     await othersAreServed();
   });
 
-  it("that claim to be larger than an object can be are refused before they are read", async () => {
+  it("that are declared larger than an object can be are refused before they are read", async () => {
     for (const length of ["5368709121", "99999999999999999999999", "-1", "x"]) {
       const headers = { "x-amz-decoded-content-length": length };
       const answer = await sendSigned(site.port, {
@@ -186,7 +186,7 @@ describe("bodies", () => {
     }
   });
 
-  it("that stop in the middle hold up no other client, and leave nothing", async () => {
+  it("that stop in the middle block no other client and leave nothing", async () => {
     const halves: Socket[] = [];
     for (let count = 0; count < 50; count++) {
       const socket = await open();

@@ -38,7 +38,7 @@ function signedQuery({ method = "GET", key = "a%20b", type = "", amz = "", resou
 const ask = (query: string, more: Partial<Parameters<typeof send>[1]> = {}): Promise<Answered> =>
   send(site.port, { path: `/${Bucket}/a%20b?${query}`, ...more });
 
-it("reads and writes what it was made for", async () => {
+it("a version 2 URL reads and writes only what it was signed for", async () => {
   expect(await ask(signedQuery({}))).toMatchObject({ status: 200, text: "hello" });
   const put = signedQuery({ method: "PUT", type: "text/plain", amz: "x-amz-meta-a:b\n" });
   const headers = { "content-type": "text/plain", "x-amz-meta-a": "b" };
@@ -46,14 +46,14 @@ it("reads and writes what it was made for", async () => {
   expect((await ask(signedQuery({ resource: "?tagging" }) + "&tagging")).status).toBe(200);
 });
 
-it("carries headers in its query, which count as if they were sent", async () => {
+it("a version 2 URL carries headers in its query, which count like sent ones", async () => {
   const query = `${signedQuery({ method: "PUT", type: "a/b", amz: "x-amz-meta-k:v\n" })}&content-type=a/b&x-amz-meta-k=v`;
   expect((await ask(query, { method: "PUT", body: "hello" })).status).toBe(200);
   const got = await ask(`${signedQuery({ resource: "?response-content-type=c/d" })}&response-content-type=c/d`);
   expect(got.headers).toMatchObject({ "content-type": "c/d", "x-amz-meta-k": "v" });
 });
 
-it("is refused when it is changed, expired, too long, or of a key pair that is not known", async () => {
+it("a version 2 URL is refused if it is altered, expired, valid for too long, or of an unknown key pair", async () => {
   const refused: readonly [string, Partial<Parameters<typeof send>[1]>, string][] = [
     [signedQuery({}), { method: "DELETE" }, "SignatureDoesNotMatch"],
     [signedQuery({}), { path: `/${Bucket}/other?${signedQuery({})}` }, "SignatureDoesNotMatch"],
@@ -70,7 +70,7 @@ it("is refused when it is changed, expired, too long, or of a key pair that is n
   for (const [query, more, code] of refused) expect(await ask(query, more)).toMatchObject({ status: 403, code });
 });
 
-it("is all that version 2 may sign: a header is refused", async () => {
+it("a version 2 signature in a header is refused", async () => {
   const answer = await ask("", {
     headers: { authorization: `AWS ${owner.accessKeyId}:c2ln`, date: new Date().toUTCString() },
   });

@@ -7,6 +7,7 @@ const facts: Readonly<Record<string, string | undefined | null>> = {
   address: "10.1.2.3",
   flag: "true",
   number: "7",
+  sender: "arn:aws:iam::shop:root",
   absent: undefined,
   strange: null,
 };
@@ -36,19 +37,24 @@ const cases: readonly [string, string, unknown, boolean | undefined][] = [
   ["NumericLessThan", "number", 8, true],
   ["NumericGreaterThanEquals", "number", "8", false],
   ["StringEquals", "strange", "x", undefined],
-  ["ArnEquals", "word", "Cat", undefined],
+  ["BinaryEquals", "word", "Cat", undefined],
+  ["ArnEquals", "sender", "arn:aws:iam::shop:root", true],
+  ["ArnLike", "sender", "arn:aws:iam::*:ro?t", true],
+  ["ArnLike", "sender", "arn:aws:iam::sh*", false],
+  ["ArnNotLike", "sender", "arn:aws:iam::bank:*", true],
+  ["ArnLike", "absent", "arn:aws:iam::*:root", false],
 ];
 
-it.each(cases)("%s of %s with %j is %s", async (operator, name, value, expected) => {
+it.each(cases)("the condition %s of %s with %j is %s", async (operator, name, value, expected) => {
   const judged = await judgeCondition({ [operator]: { [name]: value } }, async (fact) => facts[fact]);
   expect(judged).toBe(expected);
 });
 
-it("all must hold, and what fails counts more than what cannot be judged", async () => {
+it("all conditions must hold, and a failed one outweighs one that cannot be evaluated", async () => {
   const find = async (fact: string): Promise<string | undefined | null> => facts[fact];
   const good = { StringEquals: { word: "Cat" } };
   expect(await judgeCondition({ ...good, Bool: { flag: "true" } }, find)).toBe(true);
-  expect(await judgeCondition({ ...good, Bool: { flag: "false" }, ArnEquals: { word: "x" } }, find)).toBe(false);
-  expect(await judgeCondition({ ArnEquals: { word: "x" }, ...good }, find)).toBe(undefined);
+  expect(await judgeCondition({ ...good, Bool: { flag: "false" }, BinaryEquals: { word: "x" } }, find)).toBe(false);
+  expect(await judgeCondition({ BinaryEquals: { word: "x" }, ...good }, find)).toBe(undefined);
   expect(await judgeCondition(undefined, find)).toBe(true);
 });

@@ -63,7 +63,7 @@ describe("three gateways on one folder", () => {
     expect(bodies.map((bytes) => Buffer.from(bytes).toString())).toEqual(ids.map((_, index) => `body ${index}`));
   });
 
-  it("of puts that must be the first, or must follow one state, one is done", async () => {
+  it("exactly one of many puts with the same condition succeeds", async () => {
     const put = (index: number, condition: Partial<s3.PutObjectCommandInput>): Promise<string> => {
       // No two bodies are equal: equal ones have the same ETag, and then two can follow one state.
       const Body = JSON.stringify({ index, condition });
@@ -82,7 +82,7 @@ describe("three gateways on one folder", () => {
     await race({ IfMatch: ETag });
   });
 
-  it("one that is killed in the middle of uploads leaves no partial object and loses nothing it acknowledged", async () => {
+  it("a gateway that is killed during uploads leaves no partial object and loses nothing acknowledged", async () => {
     const victim = await GatewayProcess.start([directory]);
     const toVictim = clientOf(victim.url);
     const digests = new Map<string, string>();
@@ -116,7 +116,7 @@ describe("three gateways on one folder", () => {
     await client(0).send(new s3.PutObjectCommand({ Bucket: "plain", Key: "after", Body: "1" }));
   });
 
-  it("one that is stopped keeps no other from its work, and goes on where it was", async () => {
+  it("a stopped gateway does not block the others, and continues where it was", async () => {
     const [sleeper] = gateways as [GatewayProcess];
     const body = randomBytes(2_000_000);
     const slow = client(0).send(new s3.PutObjectCommand({ Bucket: "versioned", Key: "sleeper", Body: body }));
@@ -130,13 +130,13 @@ describe("three gateways on one folder", () => {
     expect((await client(2).send(list)).Versions).toHaveLength(3);
   });
 
-  it("has threads for as many calls of the disk as there may be requests that wait for a share", () => {
+  it("has threads for all requests that may wait for a share", () => {
     if (process.platform !== "linux") return;
     const [first] = gateways as [GatewayProcess];
     expect(readdirSync(`/proc/${first.pid}/task`).length).toBeGreaterThan(64);
   });
 
-  it("finishes what is running when it is told to end, takes nothing new, and ends with success", async () => {
+  it("finishes running requests on SIGTERM, accepts no new ones, and exits with success", async () => {
     const gateway = await GatewayProcess.start([directory, "--metrics"]);
     const last = clientOf(gateway.url);
     let release: () => void = () => undefined;

@@ -68,7 +68,7 @@ async function textOf(key: string, more: Partial<s3.GetObjectCommandInput> = {})
 }
 
 describe("objects", () => {
-  it("come back with their type, metadata, tags and checksum, also by a range and by another gateway", async () => {
+  it("are read back with type, metadata, tags and checksum, by range and through another gateway", async () => {
     const put = {
       Bucket,
       Key,
@@ -89,7 +89,7 @@ describe("objects", () => {
     expect(await failureOf(beyond)).toMatchObject({ status: 416 });
   });
 
-  it("are streamed with a checksum behind them, and the framing is not stored", async () => {
+  it("are streamed with a trailing checksum, and the framing is not stored", async () => {
     const body = Readable.from([Buffer.alloc(100_000, 1), Buffer.alloc(50_001, 2)]);
     await client().send(new s3.PutObjectCommand({ Bucket, Key: "stream", Body: body, ContentLength: 150_001 }));
     const got = await client().send(new s3.GetObjectCommand({ Bucket, Key: "stream" }));
@@ -107,7 +107,7 @@ describe("objects", () => {
     expect(head[`Checksum${algorithm}` as const]).toBe(value);
   });
 
-  it("are refused with BadDigest when the checksum is another, and nothing is stored", async () => {
+  it("are refused with BadDigest if the checksum is wrong, and nothing is stored", async () => {
     const put = new s3.PutObjectCommand({ Bucket, Key: "bad", Body: "x", ChecksumCRC32: "AAAAAA==" });
     expect(await failureOf(client().send(put))).toEqual({ name: "BadDigest", status: 400 });
     expect(await failureOf(client().send(new s3.HeadObjectCommand({ Bucket, Key: "bad" })))).toMatchObject({
@@ -115,7 +115,7 @@ describe("objects", () => {
     });
   });
 
-  it("of any size go up in parts, by several gateways, without a copy", async () => {
+  it("of any size are uploaded in parts through several gateways, without a copy", async () => {
     const size = 12 * 1024 * 1024;
     const params = { Bucket, Key: "big", Body: Buffer.alloc(size, 7) };
     const { ETag } = await new Upload({ client: client(), params, partSize: 5 * 1024 * 1024 }).done();
@@ -124,7 +124,7 @@ describe("objects", () => {
     expect((await got.Body?.transformToByteArray())?.length).toBe(size);
   });
 
-  it("are copied, and deleted one by one and many at a time", async () => {
+  it("are copied, and deleted one by one or many at a time", async () => {
     await client().send(new s3.PutObjectCommand({ Bucket, Key: "from", Body: "1", Tagging: "t=1" }));
     await client().send(new s3.CopyObjectCommand({ Bucket, Key: "to", CopySource: `${Bucket}/from` }));
     expect(await textOf("to")).toBe("1");
@@ -155,7 +155,7 @@ describe("versions", () => {
       expect(await textOf("k", { Bucket: "versioned", VersionId })).toBe(`v${index}`);
   });
 
-  it("of 24 puts that must be the first, through three gateways, one is", async () => {
+  it("exactly one of 24 puts with If-None-Match *, through three gateways, succeeds", async () => {
     const put = async (index: number): Promise<string> =>
       await client(index % 3)
         .send(new s3.PutObjectCommand({ Bucket, Key: "first", Body: `${index}`, IfNoneMatch: "*" }))
@@ -168,7 +168,7 @@ describe("versions", () => {
     expect(answers.filter((answer) => answer === "PreconditionFailed")).toHaveLength(23);
   });
 
-  it("a deletion is a marker, and a version can still be read", async () => {
+  it("a deletion adds a marker, and old versions can still be read", async () => {
     const bucket = "versioned";
     const { VersionId } = await client().send(new s3.PutObjectCommand({ Bucket: bucket, Key: "d", Body: "1" }));
     const deleted = await client().send(new s3.DeleteObjectCommand({ Bucket: bucket, Key: "d" }));
@@ -201,7 +201,7 @@ describe("listings", () => {
 });
 
 describe("rights", () => {
-  it("a key that may read cannot write, and one that is confined sees its prefix alone", async () => {
+  it("a read-only key pair cannot write, and a confined one sees only its prefix", async () => {
     const [first] = gateways as [S3Gateway];
     const reading = clientOf(first, reader);
     expect(await failureOf(reading.send(new s3.PutObjectCommand({ Bucket, Key: "r", Body: "" })))).toEqual({
@@ -220,7 +220,7 @@ describe("rights", () => {
     for (const each of [reading, narrow]) each.destroy();
   });
 
-  it("without a signature nothing is told of a bucket that is there, and a presigned URL is enough", async () => {
+  it("an unsigned request learns nothing about a bucket, and a presigned URL suffices", async () => {
     const [first] = gateways as [S3Gateway];
     for (const path of ["/", `/${Bucket}`, `/${Bucket}/first`, `/${Bucket}/nothing/at/all`]) {
       const answer = await fetch(first.url + path);
@@ -234,7 +234,7 @@ describe("rights", () => {
 });
 
 describe("settings of a bucket", () => {
-  it("come back as they were put", async () => {
+  it("are returned as they were put", async () => {
     const Rules = [{ ID: "r", Status: "Enabled", Filter: { Prefix: "tmp/" }, Expiration: { Days: 3 } } as const];
     await client().send(new s3.PutBucketLifecycleConfigurationCommand({ Bucket, LifecycleConfiguration: { Rules } }));
     const lifecycle = await client(1).send(new s3.GetBucketLifecycleConfigurationCommand({ Bucket }));
@@ -250,12 +250,12 @@ describe("settings of a bucket", () => {
     expect(await ask("https://other.example")).toBe(403);
   });
 
-  it("what is not supported says so by name", async () => {
+  it("that are not supported are refused by name", async () => {
     const call = client().send(new s3.GetBucketMetricsConfigurationCommand({ Bucket, Id: "all" }));
     expect(await failureOf(call)).toEqual({ name: "NotImplemented", status: 501 });
   });
 
-  it("a bucket that is not empty is not deleted, and an empty one is", async () => {
+  it("a bucket is deleted only if it is empty", async () => {
     expect(await failureOf(client().send(new s3.DeleteBucketCommand({ Bucket })))).toEqual({
       name: "BucketNotEmpty",
       status: 409,

@@ -51,7 +51,7 @@ const head = (length: number, more = ""): string =>
   `PUT /b/k HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n${more}\r\n`;
 
 describe("a slow client", () => {
-  it("that trickles its body is told so and let go, and others are served meanwhile", async () => {
+  it("that trickles its body is refused and disconnected, and others are served meanwhile", async () => {
     const { port, url, entries } = await serve(readAll, quick);
     const slow = dial(port);
     slow.write(head(1_000_000));
@@ -66,7 +66,7 @@ describe("a slow client", () => {
     await expect.poll(() => new Set(entries.map(({ code }) => code))).toEqual(new Set([undefined, "RequestTimeout"]));
   });
 
-  it("that does not take its answer is cut off, and what was open for it is closed", async () => {
+  it("that does not read its response is cut off, and its files are closed", async () => {
     let isClosed = false;
     async function* endless(): AsyncGenerator<Uint8Array> {
       try {
@@ -84,7 +84,7 @@ describe("a slow client", () => {
     expect(entries[0]).toMatchObject({ status: 200, isWhole: false });
   });
 
-  it("is no client whose gateway is slow", async () => {
+  it("is not one whose gateway is slow", async () => {
     const { url } = await serve(async () => {
       // Time passes: this is a gateway that is slower than its clients may be.
       await new Promise((resolve) => setTimeout(resolve, 3 * quick.body.windowMs));
@@ -93,7 +93,7 @@ describe("a slow client", () => {
     expect((await fetch(url)).status).toBe(200);
   });
 
-  it("that waits for 100 Continue is not slow either", async () => {
+  it("is not one that waits for 100 Continue", async () => {
     const { port } = await serve(async (exchange) => {
       // Time passes: this is a gateway that is slower than its clients may be.
       await new Promise((resolve) => setTimeout(resolve, 3 * quick.body.windowMs));
@@ -108,7 +108,7 @@ describe("a slow client", () => {
   });
 });
 
-describe("an answer", () => {
+describe("a response", () => {
   const untouched = async (): Promise<void> => undefined;
   const readALittle = async (incoming: AsyncIterable<unknown>): Promise<void> => {
     for await (const _piece of incoming) return;
@@ -132,7 +132,7 @@ describe("an answer", () => {
     expect(text.toLowerCase()).toContain("connection: close");
   });
 
-  it("whose stream fails is an error where it is small, and cut off where it has begun", async () => {
+  it("whose stream fails is an error if it is small, and is cut off if it has begun", async () => {
     async function* failing(): AsyncGenerator<Uint8Array> {
       yield Buffer.alloc(1000);
       throw new Error("the disk is broken");
@@ -150,7 +150,7 @@ describe("an answer", () => {
     expect(entries.map(({ error }) => (error as Error).message)).toEqual(["the disk is broken", "the disk is broken"]);
   });
 
-  it("with a header that cannot be sent is an error, and lets go of its stream", async () => {
+  it("with a header that cannot be sent becomes an error, and its stream is closed", async () => {
     let isClosed = false;
     async function* body(): AsyncGenerator<Uint8Array> {
       try {
@@ -169,7 +169,7 @@ describe("an answer", () => {
     expect([isClosed, entries[0]?.status]).toEqual([true, 500]);
   });
 
-  it.each(["//", "/%", "*", "/b/k?x=%zz", "http://[", "/\u00ff"])("is given to the target %s", async (target) => {
+  it.each(["//", "/%", "*", "/b/k?x=%zz", "http://[", "/\u00ff"])("is sent for the target %s", async (target) => {
     const { port, entries } = await serve(async () => {
       throw new S3Error("InvalidURI");
     });
@@ -179,7 +179,7 @@ describe("an answer", () => {
     expect(entries.length).toBeLessThanOrEqual(1);
   });
 
-  it("tells the log a presigned URL without its signature", async () => {
+  it("is logged with a presigned URL without its signature", async () => {
     const { url, entries } = await serve(async () => emptyAnswer(200));
     await fetch(`${url}/b/k?X-Amz-Expires=60&X-Amz-Signature=abc&x=1`);
     expect(entries[0]?.target).toBe("/b/k?X-Amz-Expires=60&X-Amz-Signature=-&x=1");
@@ -201,7 +201,7 @@ describe("too many connections", () => {
     return () => open;
   }
 
-  it("that are idle, or never end their head, keep no client out and do not become more", async () => {
+  it("that are idle, or never finish their head, keep no client out and stay limited", async () => {
     const served = await serve(readAll, undefined, 20);
     for (const text of ["", "GET /b/k HTTP/1.1\r\nx: "]) {
       const open = await crowd(served, 200, 20, text);
@@ -211,7 +211,7 @@ describe("too many connections", () => {
     }
   });
 
-  it("close the one that has waited for the longest, and none that has a request", async () => {
+  it("close the longest idle one, and none with a request", async () => {
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
     const served = await serve(
@@ -240,7 +240,7 @@ describe("too many connections", () => {
     expect(await heard).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it("that all have a request are told 503 SlowDown, and served again as soon as one has ended", async () => {
+  it("that all have a request get 503 SlowDown, and are served as soon as one ends", async () => {
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
     const served = await serve(
@@ -263,7 +263,7 @@ describe("too many connections", () => {
     await vi.waitFor(async () => expect((await fetch(served.url)).status).toBe(200));
   });
 
-  it("are not needed to ask too much at once: one with hundreds of pipelined requests is closed", async () => {
+  it("are not needed for an attack: one with hundreds of pipelined requests is closed", async () => {
     const served = await serve(() => new Promise(() => undefined));
     const flood = dial(served.port);
     const closed = new Promise((resolve) => flood.resume().once("close", resolve));
@@ -276,7 +276,7 @@ describe("too many connections", () => {
     expect(served.server.connections).toBe(0);
   });
 
-  it("beyond those that are told are closed at once", async () => {
+  it("beyond those that get a response are closed at once", async () => {
     const served = await serve(() => new Promise(() => undefined), undefined, 1);
     dial(served.port).write(`${get}\r\n`);
     await vi.waitFor(() => expect(served.server.requestsUnderWay).toBe(1));
@@ -290,8 +290,8 @@ describe("too many connections", () => {
   });
 });
 
-describe("the end", () => {
-  it("waits for what is running, not for connections without a request, and says that it closes", async () => {
+describe("closing the gateway", () => {
+  it("waits for running requests, not for idle connections, and announces it in responses", async () => {
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
     const { server, port } = await serve(async () => {
@@ -315,7 +315,7 @@ describe("the end", () => {
     expect(server.connections).toBe(0);
   });
 
-  it("cuts off what runs for too long, and tells it by its signal", async () => {
+  it("cuts off requests that run too long, and aborts their signal", async () => {
     const { server, port } = await serve(
       ({ signal }) =>
         new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),

@@ -1,8 +1,8 @@
 // How the body of a request is signed, on a running gateway: each way that S3 knows, and the lies that
 // have broken other gateways.
-import { createHash, createHmac } from "node:crypto";
+import { createHash, createHmac, Hash } from "node:crypto";
 import { crc32 } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as s3 from "@aws-sdk/client-s3";
 import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
 import {
@@ -92,7 +92,7 @@ async function putUnsigned(key: string, wire: string, more: Readonly<Record<stri
 }
 
 describe("a body", () => {
-  it("is stored when its hash is signed and right, and refused when it is another one", async () => {
+  it("is stored if its signed hash is right, and refused otherwise", async () => {
     expect((await put("hash", { payload: sha256("hello"), body: "hello" })).status).toBe(200);
     expect(await stored("hash")).toBe("hello");
     expect(await put("hash2", { payload: sha256("hello"), body: "jello" })).toMatchObject({
@@ -100,6 +100,28 @@ describe("a body", () => {
       code: "XAmzContentSHA256Mismatch",
     });
     expect(await stored("hash2")).toBe(undefined);
+  });
+
+  it.each([1_000, 200_000])("of %i bytes is hashed once per digest, however many were declared", async (size) => {
+    const body = "m".repeat(size);
+    const hashed: number[] = [];
+    const md5 = createHash("md5").update(body).digest("base64");
+    const request = await signed(site.port, {
+      method: "PUT",
+      path: `/${bucket}/once`,
+      body,
+      payload: sha256(body),
+      headers: { "content-md5": md5, "x-amz-checksum-sha256": createHash("sha256").update(body).digest("base64") },
+    });
+    const update = Hash.prototype.update;
+    const spy = vi.spyOn(Hash.prototype, "update").mockImplementation(function (this: Hash, data: unknown) {
+      if (data instanceof Uint8Array) hashed.push(data.length);
+      return Reflect.apply(update, this, [data]) as Hash;
+    });
+    const { status } = await send(site.port, request);
+    spy.mockRestore();
+    expect(status).toBe(200);
+    expect(hashed.reduce((sum, length) => sum + length, 0)).toBe(2 * size);
   });
 
   it("in signed chunks is stored, and the framing is not", async () => {
@@ -122,7 +144,7 @@ describe("a body", () => {
     expect(await stored("trailer2")).toBe(undefined);
   });
 
-  it("of a request without a signature is unframed, too, where a bucket is open for writing", async () => {
+  it("of an unsigned request is unframed too, if the bucket is open for writing", async () => {
     const open = await site.newBucket({ ACL: "public-read-write" });
     const answer = await send(site.port, {
       method: "PUT",
@@ -139,8 +161,8 @@ describe("a body", () => {
   });
 });
 
-describe("the cases that have broken other gateways", () => {
-  it("a chunk that was changed, moved or left out is refused, and nothing is stored", async () => {
+describe("cases that broke other gateways", () => {
+  it("a changed, moved or missing chunk is refused, and nothing is stored", async () => {
     const chunks = ["a".repeat(8192), "b".repeat(8192), "c"];
     const parts = (wire: string): string[] => wire.split(/(?=(?:2000|1|0);chunk-signature)/);
     const spoils: readonly ((wire: string) => string)[] = [
@@ -173,13 +195,13 @@ describe("the cases that have broken other gateways", () => {
     expect(await stored("free")).toBe("hello");
   });
 
-  it("no trailer is needed where none is announced, and one that is announced must come", async () => {
+  it("no trailer is needed if none is announced, and an announced one is required", async () => {
     expect((await putUnsigned("none", "5\r\nhello\r\n0\r\n\r\n")).status).toBe(200);
     const missing = await putUnsigned("none2", "5\r\nhello\r\n0\r\n\r\n", { "x-amz-trailer": "x-amz-checksum-crc32" });
     expect(missing).toMatchObject({ status: 400, code: "MalformedTrailerError" });
   });
 
-  it("a wrong checksum is 400 BadDigest, in a header and behind the body", async () => {
+  it("a wrong checksum is 400 BadDigest, in a header and in a trailer", async () => {
     const header = await put("sum", { headers: { "x-amz-checksum-crc32": crcOf("jello") }, body: "hello" });
     expect(header).toMatchObject({ status: 400, code: "BadDigest" });
     const wire = `5\r\nhello\r\n0\r\nx-amz-checksum-crc32:${crcOf("jello")}\r\n\r\n`;
@@ -188,7 +210,7 @@ describe("the cases that have broken other gateways", () => {
     expect(await stored("sum")).toBe(undefined);
   });
 
-  it("aws-chunked is stored neither in the object nor in its encoding", async () => {
+  it("aws-chunked is stored neither in the object nor in its Content-Encoding", async () => {
     await putUnsigned("framed", "5\r\nhello\r\n0\r\n\r\n");
     const { text, headers } = await sendSigned(site.port, { path: `/${bucket}/framed` });
     expect([text, headers["content-encoding"]]).toEqual(["hello", undefined]);
@@ -196,7 +218,7 @@ describe("the cases that have broken other gateways", () => {
 });
 
 describe("a signature", () => {
-  it("is refused when the clocks differ by more than 15 minutes", async () => {
+  it("is refused if the clocks differ by more than 15 minutes", async () => {
     for (const minutes of [-16, 16]) {
       const at = new Date(Date.now() + minutes * 60_000);
       const answer = await sendSigned(site.port, { path: `/${bucket}/hash`, at });
@@ -206,7 +228,7 @@ describe("a signature", () => {
     expect((await sendSigned(site.port, { path: `/${bucket}/hash`, at })).status).toBe(200);
   });
 
-  it("in a URL is worth nothing when it has expired, for another method, or changed", async () => {
+  it("in a URL is refused if it expired, was altered, or is used for another method", async () => {
     const get = new s3.GetObjectCommand({ Bucket: bucket, Key: "hash" });
     const past = new Date(Date.now() - 120_000);
     const old = new URL(await getSignedUrl(site.client, get, { expiresIn: 60, signingDate: past }));
@@ -229,7 +251,7 @@ describe("a signature", () => {
       });
   });
 
-  it("in a URL leaves the hash of the body to the client, and that hash is checked", async () => {
+  it("in a URL lets the client choose the body hash, which is then checked", async () => {
     const command = new s3.PutObjectCommand({ Bucket: bucket, Key: "later" });
     const url = new URL(await getSignedUrl(site.client, command, { expiresIn: 60 }));
     const later = (hash: string): Promise<Answered> =>
@@ -245,7 +267,7 @@ describe("a signature", () => {
     for (const hash of [sha256("hello"), "UNSIGNED-PAYLOAD"]) expect((await later(hash)).status).toBe(200);
   });
 
-  it("must be one: a header beside a signed URL is refused, and an empty header is none", async () => {
+  it("must be the only one: a header beside a presigned URL is refused, unless it is empty", async () => {
     const url = new URL(await getSignedUrl(site.client, new s3.GetObjectCommand({ Bucket: bucket, Key: "hash" })));
     const twice = { path: url.pathname + url.search, headers: { authorization: "AWS4-HMAC-SHA256 x" } };
     expect(await send(site.port, twice)).toMatchObject({ status: 400, code: "InvalidArgument" });

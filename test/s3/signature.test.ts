@@ -100,7 +100,7 @@ describe("the examples of the AWS documentation are accepted", () => {
   });
 });
 
-describe("what the signer of the AWS SDK signs is accepted", () => {
+describe("signatures of the AWS SDK are accepted", () => {
   const now = "2026-03-04T05:06:07Z";
   const signer = new SignatureV4({
     credentials: { accessKeyId, secretAccessKey },
@@ -137,7 +137,7 @@ describe("what the signer of the AWS SDK signs is accepted", () => {
   });
 });
 
-describe("a request that is not signed rightly is refused with the code that AWS gives", () => {
+describe("a wrongly signed request is refused with the code that AWS uses", () => {
   const now = "2026-03-04T05:06:07Z";
   const headers = (changes: SignedRequest["headers"] = {}): SignedRequest["headers"] => ({
     host: "h",
@@ -178,7 +178,7 @@ describe("a request that is not signed rightly is refused with the code that AWS
     expect(codeOf(() => verifySignature(request("GET", "/b/k", headers(changes)), verifierAt(now)))).toBe(code);
   });
 
-  it("and one without any signature is anonymous", () => {
+  it("a request without any signature is anonymous", () => {
     expect(verifySignature(request("GET", "/b/k", { host: "h" }), verifierAt(now))).toBe(undefined);
   });
 });

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openStore } from "../../src/index.ts";
-import { openPlace } from "../../src/objects/bucket/open-objects.ts";
+import { openStorage } from "../../src/objects/bucket/open-objects.ts";
 import { openObjects, type ObjectStore } from "../../src/objects/index.ts";
 import { DirectoryObjects } from "../../src/objects/objects.ts";
 import { startS3Gateway } from "../../src/s3/index.ts";
@@ -47,11 +47,11 @@ async function serve(objects: ObjectStore): Promise<Client> {
 
 describe("a gateway that cannot write", () => {
   // Full, and read-only or another user's.
-  it.each(["ENOSPC", "EACCES"])("because of %s answers 503 at whichever call it begins", async (label) => {
+  it.each(["ENOSPC", "EACCES"])("because of %s answers 503, whichever call fails first", async (label) => {
     const world = new World({ volume: local });
     await world.ports("maker").disk.mkdir("/objects");
     const ports = world.ports("gateway");
-    const client = await serve(new DirectoryObjects(await openPlace(ports, "/objects", { leaseMs: 1_000_000 })));
+    const client = await serve(new DirectoryObjects(await openStorage(ports, "/objects", { leaseMs: 1_000_000 })));
     await client.makeBucket();
     for (const body of [small, large]) {
       const told = new Set<number>();
@@ -74,7 +74,7 @@ describe("a gateway that cannot write", () => {
     }
   });
 
-  it("because its directories are read-only answers 503, reads on, and writes again when they are not", async () => {
+  it("because its directories are read-only answers 503, keeps reading, and writes again when they are writable", async () => {
     const directory = makeScratch();
     const objects = await openObjects(join(directory, "objects"), { durability: "none" });
     onTestFinished(() => objects.close());
@@ -95,37 +95,43 @@ describe("a gateway that cannot write", () => {
 
   const apart = ["--map-root-user", "--mount"];
   const hasNamespaces = process.platform === "linux" && spawnSync("unshare", [...apart, "true"]).status === 0;
-  it.skipIf(!hasNamespaces)("because its disk is full answers 503, and writes again when there is room", async () => {
-    const directory = makeScratch();
-    // A disk of its own, which no other process sees, with a file on it that can go.
-    const script = `mount -t tmpfs -o size=3m tmpfs "$1" && head -c 1000000 /dev/zero > "$1/filler" && exec "$2" "$3" s3 "$1/objects" --port 0 --json`;
-    const command = ["unshare", ...apart, "sh", "-c", script, "sh", directory, process.execPath, program] as const;
-    const credentials = { HOLDFAST_S3_ACCESS_KEY: owner.accessKeyId, HOLDFAST_S3_SECRET_KEY: owner.secretAccessKey };
-    const gateway = await GatewayProcess.run(command[0], command.slice(1), credentials);
-    onTestFinished(async () => {
-      gateway.kill("SIGKILL");
-      await gateway.ended;
-    });
-    const client = new Client(gateway.url);
-    await client.makeBucket();
-    const kept: string[] = [];
-    for (const body of [large, small])
-      for (let count = 0; ; count++) {
-        const key = `${body.slice(0, 5)}-${count}`;
-        const answer = await client.put(key, body);
-        if (answer.status === 200) kept.push(key);
-        else expect(answer).toMatchObject({ status: 503, code: "SlowDown" });
-        if (answer.status !== 200) break;
+  it.skipIf(!hasNamespaces)(
+    "because its disk is full answers 503, can delete, and writes again when there is room",
+    async () => {
+      const directory = makeScratch();
+      // A disk of its own, which no other process sees, with a file on it that can go.
+      const script = `mount -t tmpfs -o size=3m tmpfs "$1" && head -c 1000000 /dev/zero > "$1/filler" && exec "$2" "$3" s3 "$1/objects" --port 0 --json`;
+      const command = ["unshare", ...apart, "sh", "-c", script, "sh", directory, process.execPath, program] as const;
+      const credentials = { HOLDFAST_S3_ACCESS_KEY: owner.accessKeyId, HOLDFAST_S3_SECRET_KEY: owner.secretAccessKey };
+      const gateway = await GatewayProcess.run(command[0], command.slice(1), credentials);
+      onTestFinished(async () => {
+        gateway.kill("SIGKILL");
+        await gateway.ended;
+      });
+      const client = new Client(gateway.url);
+      await client.makeBucket();
+      const kept: string[] = [];
+      for (const body of [large, small])
+        for (let count = 0; ; count++) {
+          const key = `${body.slice(0, 5)}-${count}`;
+          const answer = await client.put(key, body);
+          if (answer.status === 200) kept.push(key);
+          else expect(answer).toMatchObject({ status: 503, code: "SlowDown" });
+          if (answer.status !== 200) break;
+        }
+      expect(kept.length).toBeGreaterThan(2);
+      for (const key of kept) {
+        const { status, text } = await client.get(key);
+        expect([status, text === (key.startsWith("large") ? large : small)]).toEqual([200, true]);
       }
-    expect(kept.length).toBeGreaterThan(2);
-    for (const key of kept) {
-      const { status, text } = await client.get(key);
-      expect([status, text === (key.startsWith("large") ? large : small)]).toEqual([200, true]);
-    }
-    rmSync(`/proc/${gateway.pid}/root${directory}/filler`);
-    expect((await client.put("again", large)).status).toBe(200);
-    expect((await client.get("again")).text === large).toBe(true);
-  });
+      for (const key of [kept.at(-1), kept[0]])
+        expect((await sendSigned(client.port, { method: "DELETE", path: `/bucket/${key}` })).status).toBe(204);
+      expect((await client.put("replacement", large)).status).toBe(200);
+      rmSync(`/proc/${gateway.pid}/root${directory}/filler`);
+      expect((await client.put("again", large)).status).toBe(200);
+      expect((await client.get("again")).text === large).toBe(true);
+    },
+  );
 });
 
 function setModes(directory: string, mode: number): void {
@@ -216,7 +222,7 @@ describe("a gateway that slept past its lease in the middle of a put", () => {
     };
   }
 
-  it("tells 503 for a body whose file was swept meanwhile, and stores it when it is sent again", async () => {
+  it("answers 503 for a body whose file was swept, and stores it when it is sent again", async () => {
     const night = await begin();
     const put = await beginPut(night, "key", large);
     await night.sleep();
@@ -230,7 +236,7 @@ describe("a gateway that slept past its lease in the middle of a put", () => {
     expect((await object.text()) === large).toBe(true);
   });
 
-  it.each([small, large])("never acknowledges a put that must be the first, and is not", async (body) => {
+  it.each([small, large])("never acknowledges a put with If-None-Match * that lost", async (body) => {
     const night = await begin();
     const put = await beginPut(night, "once", body, { "if-none-match": "*" });
     await night.sleep();
@@ -244,7 +250,7 @@ describe("a gateway that slept past its lease in the middle of a put", () => {
     expect((await night.client.put("after", body)).status).toBe(200);
   });
 
-  it("has done what it acknowledges when it wakes up, of many puts at once", async () => {
+  it("has stored every concurrent put that it acknowledges after waking up", async () => {
     const night = await begin();
     const bodyOf = (index: number): string => `${index} ${index % 2 === 0 ? small : large}`;
     const puts = Array.from({ length: 20 }, (_, index) => night.client.put(`many-${index}`, bodyOf(index)));

@@ -6,7 +6,7 @@ import { formatXml } from "../../src/s3/http/xml-out.ts";
 
 const parse = (text: string): unknown => parseXml(Buffer.from(text), "Delete");
 
-describe("XML of a client", () => {
+describe("XML from a client", () => {
   it("is read with or without a namespace or a prefix", () => {
     for (const text of [
       "<Delete><Object><Key>a&amp;b</Key></Object></Delete>",
@@ -36,7 +36,7 @@ describe("XML of a client", () => {
     expect(() => parse(text)).toThrow(/well-formed/);
   });
 
-  it("lets other requests have their turn while a large document is read, however it is cut", async () => {
+  it("does not block other requests while a large document is read, however it is split", async () => {
     let [turns, isOver] = [0, false];
     const turn = (): void => {
       turns++;
@@ -52,12 +52,12 @@ describe("XML of a client", () => {
     await expect(readXml(Buffer.from(`<Delete>${text}`), "Delete")).rejects.toThrow(S3Error);
   });
 
-  it("is refused when it is not UTF-8", () => {
+  it("is refused if it is not UTF-8", () => {
     expect(() => parseXml(Buffer.from([0x3c, 0xff, 0x3e]), "Delete")).toThrow(S3Error);
   });
 });
 
-test("what is written comes back as it was, also where it looks like markup", () => {
+test("text is returned unchanged, even if it looks like markup", () => {
   const key = `<Key>&amp;"'\r\n\t]]>ä`;
   const text = formatXml("Delete", { Object: [{ Key: key }, { Key: "b", Size: 0, Last: undefined }] });
   const [first, second] = parseXml(Buffer.from(text), "Delete").all("Object");

@@ -2,10 +2,10 @@
 import { onTestFinished } from "vitest";
 import { openBox } from "../../src/handoff/box/open-box.ts";
 import type { Box } from "../../src/handoff/box/box.ts";
-import type { Delivery } from "../../src/handoff/consume/delivery.ts";
+import type { Delivery } from "../../src/handoff/model/delivery.ts";
 import { BoxHandoff } from "../../src/handoff/handoff.ts";
-import type { HandoffOptions } from "../../src/handoff/model/handoff.ts";
-import { findCommitted, type LedgerEntry } from "../../src/handoff/ledger/ledger.ts";
+import type { Handoff, HandoffOptions } from "../../src/handoff/model/handoff.ts";
+import { findCommitted, type Committed } from "../../src/handoff/ledger/ledger.ts";
 import { noteKind, type Note } from "../../src/handoff/consume/settle.ts";
 import { ticketKind } from "../../src/handoff/model/manifest.ts";
 import { attemptOf, findTicketName } from "../../src/handoff/model/ticket-name.ts";
@@ -14,13 +14,28 @@ import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { sites, type Site } from "./sites.ts";
 
-export interface BoxSite {
+/** A box that several processes have open. */
+export interface HandoffSite {
   /** Another process on the same box; closed when the test ends. `name`: another box beside it. */
-  open(options?: HandoffOptions & { readonly name?: string }): Promise<BoxHandoff>;
+  open(options?: HandoffOptions & { readonly name?: string }): Promise<Handoff>;
   /** Where the ticket is, and what was tried. */
   find(id: string): Promise<FoundTicket | undefined>;
   /** What was committed under a key. */
-  findCommitted(key: string): Promise<LedgerEntry | undefined>;
+  findCommitted(key: string): Promise<{ readonly committed: FoundCommit } | undefined>;
+  /** Everything that the box keeps, by name. */
+  stored(): Promise<string[]>;
+  /** The files of large tickets, by name. */
+  payloads(): Promise<string[]>;
+  /** The file at a path that a delivery gave. */
+  readAt(path: string): Promise<string>;
+  /** Another content for the only file of a large ticket, as no program should. */
+  spoilPayload(id: string, text: string): Promise<void>;
+  /** Does to the session that has claimed `delivery` what a process does that takes it for dead. */
+  declareDead(delivery: Delivery): Promise<void>;
+}
+
+export interface BoxSite extends HandoffSite {
+  open(options?: HandoffOptions & { readonly name?: string }): Promise<BoxHandoff>;
   /** Every file of the box that is no record of its ground; by its path in the box. */
   files(): Promise<string[]>;
   read(path: string): Promise<string>;
@@ -28,9 +43,10 @@ export interface BoxSite {
   put(path: string, text: string): Promise<void>;
   /** Another content for a file of the box, as no program should. */
   spoil(path: string, text: string): Promise<void>;
-  /** Does to the session that has claimed `delivery` what a process does that takes it for dead. */
-  declareDead(delivery: Delivery): Promise<void>;
 }
+
+/** An entry of the ledger. */
+export type FoundCommit = Pick<Committed, "at" | "outputs"> & { readonly result?: unknown };
 
 /** What the files of a box say of a ticket, without the code that tells it to users. */
 export interface FoundTicket {
@@ -60,7 +76,26 @@ export function boxesOn({ directory, openPorts }: Site): BoxSite {
     if (holder === undefined) throw new Error(`no process has claimed ${id}`);
     return holder;
   };
+  const files = async (): Promise<string[]> =>
+    (await filesBelow((await watcher()).disk, path)).filter((file) => !file.startsWith(".holdfast/"));
+  const readAt = async (at: string): Promise<string> =>
+    Buffer.from(await (await watcher()).disk.readFile(at, 10_000_000)).toString();
+  const spoil = async (file: string, text: string): Promise<void> => {
+    const { disk } = await watcher();
+    await disk.unlink(`${path}/${file}`);
+    await disk.createFile(`${path}/${file}`, Buffer.from(text), { sync: true });
+  };
+  const payloads = async (): Promise<string[]> => (await files()).filter((file) => file.startsWith("data/"));
   return {
+    files,
+    stored: files,
+    payloads,
+    readAt,
+    read: (file) => readAt(`${path}/${file}`),
+    spoil,
+    spoilPayload: async (id, text) => {
+      for (const file of await payloads()) if (file.includes(id)) await spoil(file, text);
+    },
     open: async ({ name = "box", ...options } = {}) => {
       const opened = await openBox(await openPorts(), `${directory}/${name}`, { leaseMs: options.leaseMs });
       const handoff = new BoxHandoff(opened, options);
@@ -72,16 +107,8 @@ export function boxesOn({ directory, openPorts }: Site): BoxSite {
       const box = await watcher();
       return await findCommitted(box, box.layout.ledger(key, 0));
     },
-    files: async () =>
-      (await filesBelow((await watcher()).disk, path)).filter((file) => !file.startsWith(".holdfast/")),
-    read: async (file) => Buffer.from(await (await watcher()).disk.readFile(`${path}/${file}`, 10_000_000)).toString(),
     put: async (file, text) => {
       await (await watcher()).disk.createFile(`${path}/${file}`, Buffer.from(text), { sync: true });
-    },
-    spoil: async (file, text) => {
-      const { disk } = await watcher();
-      await disk.unlink(`${path}/${file}`);
-      await disk.createFile(`${path}/${file}`, Buffer.from(text), { sync: true });
     },
     declareDead: async (delivery) => {
       const { disk, ground } = await watcher();

@@ -1,5 +1,5 @@
-// Access lists: who beside the owner may do what with a bucket or an object: everybody, every key pair,
-// or those of another account.
+// Access control lists (ACLs): what everybody, every key pair or another account may do with a
+// bucket or an object, besides its owner.
 import { accountAsXml, type Accounts } from "./account.ts";
 import { S3Error } from "../http/s3-error.ts";
 import { findHeader, type S3Request } from "../http/request.ts";
@@ -35,17 +35,17 @@ const canned: Readonly<Record<string, readonly Grant[]>> = {
   "public-read-write": [...to("everybody", "READ", "WRITE"), full],
   "authenticated-read": [...to("authenticated", "READ"), full],
   "log-delivery-write": [...to("logs", "WRITE", "READ_ACP"), full],
-  // The owner of a bucket owns its objects.
+  // The owner of a bucket also owns the objects in it.
   "bucket-owner-read": [full],
   "bucket-owner-full-control": [full],
 };
 
-/** As it is kept: `everybody:READ owner:FULL_CONTROL`. */
+/** The stored form: `everybody:READ owner:FULL_CONTROL`. */
 export function formatGrants(grants: readonly Grant[]): string {
   return grants.map(({ grantee, permission }) => `${grantee}:${permission}`).join(" ");
 }
 
-/** Without a list, the owner alone. */
+/** Without a list, only the owner has access. */
 export function parseGrants(text: string | undefined): readonly Grant[] {
   if (text === undefined) return [full];
   return text
@@ -55,7 +55,10 @@ export function parseGrants(text: string | undefined): readonly Grant[] {
     .map(([grantee, permission]) => ({ grantee, permission }) as Grant);
 }
 
-/** Whether a list lets an account, or everybody, do this. `isOpen` is false where groups do not count. */
+/**
+ * True if the list grants this permission to the account or to everybody. With `isOpen` false,
+ * groups are ignored.
+ */
 export function isListed(
   text: string | undefined,
   permission: Permission,
@@ -72,22 +75,25 @@ export function isListed(
   );
 }
 
-/** Whether it lets in everybody, or every key pair. */
+/** True if the list grants something to everybody or to every key pair. */
 export function isOpenList(grants: readonly Grant[]): boolean {
   return grants.some(({ grantee }) => grantee === "everybody" || grantee === "authenticated");
 }
 
-/** Whether it lets in more than the owner. */
+/** True if the list grants anything to anyone but the owner. */
 export function isShared(grants: readonly Grant[]): boolean {
   return isOpenList(grants) || grants.some(({ grantee }) => grantee.startsWith("id="));
 }
 
-/** What another account has put is its own, too. */
+/** Gives an account full control over the object that it puts into a bucket of another account. */
 export function withWriter(grants: readonly Grant[], writer: string): readonly Grant[] {
   return [{ grantee: `id=${writer}`, permission: "FULL_CONTROL" }, ...grants];
 }
 
-/** What the headers of a request ask for; undefined when they ask for nothing. InvalidArgument. */
+/**
+ * Returns the grants that the headers of a request ask for; undefined if there are none. Throws
+ * InvalidArgument.
+ */
 export function findGrants(request: S3Request, accounts: Accounts): readonly Grant[] | undefined {
   const name = findHeader(request, "x-amz-acl");
   const granted = [...grantHeaders(request, accounts)];
@@ -97,7 +103,7 @@ export function findGrants(request: S3Request, accounts: Accounts): readonly Gra
   return granted.length === 0 ? undefined : granted;
 }
 
-/** InvalidArgument. */
+/** Throws InvalidArgument. */
 export function cannedGrants(name: string): readonly Grant[] {
   const grants = Object.hasOwn(canned, name) ? canned[name] : undefined;
   if (grants !== undefined) return grants;
@@ -114,20 +120,20 @@ function* grantHeaders(request: S3Request, accounts: Accounts): Generator<Grant>
   }
 }
 
-/** InvalidArgument, UnresolvableGrantByEmailAddress. */
+/** Throws InvalidArgument or UnresolvableGrantByEmailAddress. */
 function granteeOf(kind: string, value: string, { owner, all }: Accounts): Grant["grantee"] {
   if (kind === "id" && value === owner) return "owner";
   if (kind === "id" && all.has(value)) return `id=${value}`;
   const group = (Object.keys(groups) as Group[]).find((name) => kind === "uri" && groups[name] === value);
   if (group !== undefined) return group;
-  // There are no addresses on record.
+  // The gateway has no e-mail addresses on record.
   if (kind === "emailaddress") throw new S3Error("UnresolvableGrantByEmailAddress");
   const message =
     kind === "uri" ? "Invalid group uri" : kind === "id" ? "Invalid id" : "Argument format not recognized";
   throw new S3Error("InvalidArgument", { message, details: { ArgumentName: kind, ArgumentValue: value } });
 }
 
-/** MalformedACLError, InvalidArgument. */
+/** Throws MalformedACLError or InvalidArgument. */
 export function grantsOfXml(root: XmlElement, accounts: Accounts): readonly Grant[] {
   const malformed = (): Error => new S3Error("MalformedACLError");
   const list = root.find("AccessControlList");

@@ -1,10 +1,11 @@
-// Accounts: whose a bucket is. A key pair without an account is the operator's, who has all buckets.
-import type { Bucket } from "../../objects/index.ts";
+// Accounts own buckets. A key pair without an account belongs to the operator, who owns all
+// buckets.
+import type { Bucket, BucketConfig } from "../../objects/index.ts";
 
-/** The account of buckets that were made without one. */
+/** The account of buckets that were created without one. */
 export const operator = "holdfast";
 
-/** Among the documents of a bucket: whose it is, if not the operator's. */
+/** The document of a bucket that names its owner. Without it, the operator owns the bucket. */
 export const ownerDocument = "owner";
 
 export async function ownerOf(bucket: Bucket): Promise<string> {
@@ -12,14 +13,19 @@ export async function ownerOf(bucket: Bucket): Promise<string> {
   return documents[ownerDocument] ?? operator;
 }
 
-/** As S3 tells an account. */
+/** True if the bucket's owner owns every object in it, and ACLs are disabled. */
+export function enforcesOwner({ ownershipControls }: BucketConfig["documents"]): boolean {
+  return ownershipControls?.includes("BucketOwnerEnforced") === true;
+}
+
+/** An account in the XML of S3. */
 export function accountAsXml(account: string): { readonly ID: string; readonly DisplayName: string } {
   return { ID: account, DisplayName: account };
 }
 
-/** What a grant may name. */
+/** The accounts that the grants of a bucket may name. */
 export interface Accounts {
-  /** Of the bucket. */
+  /** The owner of the bucket. */
   readonly owner: string;
   readonly all: ReadonlySet<string>;
 }

@@ -1,30 +1,30 @@
-// Cross-origin requests: what the CORS document of a bucket lets a page in a browser do.
+// Cross-origin requests (CORS): what the CORS document of a bucket allows a web page to do.
 import type { Bucket } from "../../objects/index.ts";
 import { emptyAnswer, type Answer } from "../http/answer.ts";
 import { findHeader, type S3Request } from "../http/request.ts";
 import { S3Error } from "../http/s3-error.ts";
 import { malformed, parseXml, type XmlElement } from "../http/xml-in.ts";
-import { matches } from "./policy-condition.ts";
+import { matches } from "./wildcard.ts";
 
 interface Wanted {
   readonly origin: string;
   readonly method: string;
-  /** Lower-case. */
+  /** In lower case. */
   readonly headers: readonly string[];
 }
 
 type Headers = Readonly<Record<string, string>>;
 
-/** The answer to a browser that asks before it sends. AccessForbidden, BadRequest. */
-export async function preflight(request: S3Request, bucket: Bucket | undefined): Promise<Answer> {
-  const [origin, method] = ["origin", "access-control-request-method"].map((name) => findHeader(request, name));
+/** Answers a preflight request. Throws AccessForbidden or BadRequest. */
+export async function preflight(headers: S3Request["headers"], bucket: Bucket | undefined): Promise<Answer> {
+  const [origin, method] = ["origin", "access-control-request-method"].map((name) => findHeader({ headers }, name));
   if (origin === undefined || method === undefined)
     throw new S3Error("BadRequest", { message: "Insufficient information. Origin request header needed." });
-  const headers = (findHeader(request, "access-control-request-headers") ?? "")
+  const wanted = (findHeader({ headers }, "access-control-request-headers") ?? "")
     .split(",")
     .map((name) => name.trim().toLowerCase())
     .filter((name) => name !== "");
-  const allowed = bucket === undefined ? undefined : await findAllowed(bucket, { origin, method, headers });
+  const allowed = bucket === undefined ? undefined : await findAllowed(bucket, { origin, method, headers: wanted });
   if (allowed !== undefined) return emptyAnswer(200, allowed);
   throw new S3Error("AccessForbidden", {
     message:
@@ -32,9 +32,12 @@ export async function preflight(request: S3Request, bucket: Bucket | undefined):
   });
 }
 
-/** Headers for the answer to a request of a page, also for a refusal; none where its origin is not allowed. */
+/**
+ * Headers of the response to a cross-origin request, including errors. Empty if the origin is not
+ * allowed.
+ */
 export async function corsHeaders(
-  { headers, method }: S3Request,
+  { headers, method }: Pick<S3Request, "headers" | "method">,
   findBucket: () => Promise<Bucket | undefined>,
 ): Promise<Headers> {
   const { origin, "access-control-request-method": asked = method } = headers;
@@ -45,10 +48,10 @@ export async function corsHeaders(
 
 const methods = ["GET", "PUT", "POST", "DELETE", "HEAD"];
 const rulesMax = 100;
-/** As HTTP has them, and the wildcard. */
+/** Header names as in HTTP, and the wildcard. */
 const headerName = /^[\w!#$%&'*+.^`|~-]+$/;
 
-/** MalformedXML, InvalidRequest. */
+/** Throws MalformedXML or InvalidRequest. */
 export function checkCors(root: XmlElement): void {
   const rules = root.all("CORSRule");
   if (rules.length === 0 || rules.length > rulesMax) throw malformed();

@@ -1,5 +1,5 @@
-// The policy of a form upload: a document that the page's server has signed. It says until when, and
-// with which fields, a browser may upload.
+// The policy of a form upload: a document that the server of a web page signed. It states until
+// when, and with which fields, a browser may upload.
 import { createHmac } from "node:crypto";
 import { S3Error } from "../http/s3-error.ts";
 import { isSame, sign, signingKey } from "../signature/signing-key.ts";
@@ -16,14 +16,18 @@ export interface SizeLimits {
 const postBytesMax = 5 * 1024 ** 3;
 export const anySize: SizeLimits = { min: 0, max: postBytesMax };
 
-/** InvalidArgument for a field that is missing, InvalidAccessKeyId, SignatureDoesNotMatch. */
+/** True if the form is signed with signature version 2. */
+export function isOldForm(fields: Fields): boolean {
+  return fields.has("awsaccesskeyid") && !fields.has("x-amz-algorithm");
+}
+
+/** Throws InvalidArgument for a missing field, InvalidAccessKeyId or SignatureDoesNotMatch. */
 export function signerOf(
   fields: Fields,
   region: string,
   findCredentials: (accessKeyId: string) => S3Credentials | undefined,
 ): S3Credentials {
-  const isOld = fields.has("awsaccesskeyid") && !fields.has("x-amz-algorithm");
-  const { accessKeyId, signature, signed } = isOld ? oldSignature(fields) : newSignature(fields, region);
+  const { accessKeyId, signature, signed } = isOldForm(fields) ? oldSignature(fields) : newSignature(fields, region);
   const credentials = findCredentials(accessKeyId);
   if (credentials === undefined) throw new S3Error("InvalidAccessKeyId", { details: { AWSAccessKeyId: accessKeyId } });
   if (!isSame(signed(credentials.secretAccessKey), signature)) throw new S3Error("SignatureDoesNotMatch");
@@ -58,7 +62,10 @@ function newSignature(fields: Fields, region: string): FormSignature {
   };
 }
 
-/** Of pages that were made before version 4 of the signature: a form is all that may still have it. */
+/**
+ * Checks a signature of version 2, for pages that were written before version 4. Besides presigned
+ * URLs, only forms may still use version 2.
+ */
 function oldSignature(fields: Fields): FormSignature {
   const policy = getField(fields, "policy");
   return {
@@ -77,10 +84,13 @@ function getField(fields: Fields, name: string): string {
   });
 }
 
-/** Fields that say how the form is signed, not what is uploaded. */
+/** Fields of the signature, which do not describe the upload. */
 const free = new Set(["policy", "signature", "awsaccesskeyid", "x-amz-signature", "file"]);
 
-/** Every field must be covered by a condition, and every condition must hold. AccessDenied, InvalidPolicyDocument. */
+/**
+ * Every field must be covered by a condition, and every condition must hold. Throws AccessDenied or
+ * InvalidPolicyDocument.
+ */
 export function judgeForm(fields: Fields, bucket: string, key: string): SizeLimits {
   const { expiration, conditions } = parsePolicy(fields.get("policy") ?? "");
   if (Date.parse(expiration) <= Date.now()) throw denied("Policy expired.");
@@ -90,7 +100,7 @@ export function judgeForm(fields: Fields, bucket: string, key: string): SizeLimi
   for (const condition of conditions)
     for (const { operator, name, value, range } of conditionsOf(condition)) {
       if (range !== undefined) {
-        limits = range;
+        limits = { min: Math.max(limits.min, range.min), max: Math.min(limits.max, range.max) };
         continue;
       }
       const found = values.get(name) ?? "";
@@ -118,9 +128,9 @@ function parsePolicy(text: string): Policy {
   }
   const { expiration, conditions } = policy ?? {};
   if (expiration === undefined) throw invalid("Policy missing expiration.");
-  // A whole time in UTC, as ISO 8601 has it.
+  // A complete time in UTC, in ISO 8601.
   if (typeof expiration !== "string" || !/^[0-9-]{10}T[0-9:]{8}(\.[0-9]+)?Z$/.test(expiration))
-    throw invalid("Invalid 'expiration' value: it is no time in UTC.");
+    throw invalid("Invalid 'expiration' value: it is not a time in UTC.");
   if (Number.isNaN(Date.parse(expiration))) throw invalid(`Invalid 'expiration' value: '${expiration}'`);
   if (conditions === undefined) throw invalid("Policy missing conditions.");
   if (!Array.isArray(conditions)) throw invalid("Invalid 'conditions' value: must be a List.");
@@ -131,11 +141,11 @@ interface Condition {
   readonly operator: "eq" | "starts-with";
   readonly name: string;
   readonly value: string;
-  /** Of the size of the file; then nothing else counts. */
+  /** Limits of the file size. If present, the other properties are ignored. */
   readonly range?: SizeLimits;
 }
 
-/** `{name: value}`, `[operator, "$name", value]` or `["content-length-range", least, most]`. */
+/** Accepts `{name: value}`, `[operator, "$name", value]` and `["content-length-range", min, max]`. */
 function conditionsOf(condition: unknown): readonly Condition[] {
   if (Array.isArray(condition)) return [listedCondition(condition)];
   if (typeof condition !== "object" || condition === null)
@@ -151,7 +161,7 @@ function listedCondition(condition: readonly unknown[]): Condition {
   if (operator === "content-length-range") {
     const [min, max] = condition.slice(1).map(Number) as [number, number];
     if (![min, max].every((bound) => Number.isSafeInteger(bound) && bound >= 0))
-      throw invalid("Invalid content-length-range: both ends are whole numbers from 0.");
+      throw invalid("Invalid content-length-range: both limits must be whole numbers from 0.");
     return { operator: "eq", name: "", value: "", range: { min, max: Math.min(max, postBytesMax) } };
   }
   const name = textOf(condition[1]);

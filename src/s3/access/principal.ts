@@ -1,23 +1,30 @@
-// Who may do what: the rights of a key pair, and of requests without one.
+// Principals and their rights: those of a key pair, and those of requests without one.
 import { S3Error } from "../http/s3-error.ts";
+import { operator } from "./account.ts";
 
+/** A key pair and its rights. */
 export interface S3Credentials {
+  /** The access key id. */
   accessKeyId: string;
+  /** The secret access key. */
   secretAccessKey: string;
-  /** Default "owner". */
+  /**
+   * `owner` manages buckets; `read-write` reads and writes objects; `read-only` reads them. Default
+   * `owner`.
+   */
   rights?: "owner" | "read-write" | "read-only" | undefined;
-  /** Only these buckets, or prefixes as "bucket/prefix". Default: all. */
+  /** Limits the key pair to these buckets, or prefixes as "bucket/prefix". Default: all. */
   only?: readonly string[] | undefined;
   /**
-   * Whose it is. It has the buckets that were made with key pairs of this account, and of others what
-   * is granted to it. Default: the operator's, who has all buckets.
+   * The account of the key pair. It owns the buckets that its key pairs create, and has what other
+   * accounts grant it. Default: the operator, who owns all buckets.
    */
   account?: string | undefined;
 }
 
 export type Principal = { readonly kind: "key"; readonly credentials: S3Credentials } | { readonly kind: "anonymous" };
 
-/** What an operation needs: "manage" changes buckets and their settings. */
+/** The right that an operation needs. "manage" changes buckets and their settings. */
 export type Need = "read" | "write" | "manage";
 
 const allowed: Readonly<Record<NonNullable<S3Credentials["rights"]>, readonly Need[]>> = {
@@ -26,9 +33,17 @@ const allowed: Readonly<Record<NonNullable<S3Credentials["rights"]>, readonly Ne
   "read-only": ["read"],
 };
 
-/** Undefined for the operator, and for a request that is not signed. */
+/** Undefined for the operator, and for an unsigned request. */
 export function accountOf(principal: Principal): string | undefined {
   return principal.kind === "key" ? principal.credentials.account : undefined;
+}
+
+/**
+ * Returns the name of whoever began an upload, as listings show it. The name for an anonymous
+ * request is not a valid account name.
+ */
+export function initiatorOf(principal: Principal): string {
+  return principal.kind === "key" ? (principal.credentials.account ?? operator) : "(anonymous)";
 }
 
 export function isOwner(principal: Principal): boolean {
@@ -36,8 +51,8 @@ export function isOwner(principal: Principal): boolean {
 }
 
 /**
- * AccessDenied unless the key pair has the right. `prefix` is a key, or the beginning of the keys that
- * are listed. What the bucket grants is decided elsewhere.
+ * Throws AccessDenied unless the key pair has the right. `prefix` is a key, or the prefix of the
+ * listed keys. Grants of the bucket are checked elsewhere.
  */
 export function mustHaveRight(
   { rights = "owner", ...credentials }: S3Credentials,
@@ -47,7 +62,10 @@ export function mustHaveRight(
   if (!allowed[rights].includes(need) || !covers(credentials, bucket, prefix)) throw new S3Error("AccessDenied");
 }
 
-/** Without a bucket: only for key pairs that are not confined. Listing buckets shows what is allowed. */
+/**
+ * True if the key pair may use this bucket and prefix. A key pair that is confined to some buckets
+ * may send no request without a bucket, except to list them: that list is filtered.
+ */
 export function covers({ only }: Pick<S3Credentials, "only">, bucket: string | undefined, prefix: string): boolean {
   if (only === undefined) return true;
   if (bucket === undefined) return false;

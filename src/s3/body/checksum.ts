@@ -1,4 +1,4 @@
-// The checksums of S3: which one a request asks for.
+// The checksums of S3, and which one a request asks for.
 import type { ChecksumAlgorithm } from "../../objects/index.ts";
 import { S3Error } from "../http/s3-error.ts";
 import type { S3Request } from "../http/request.ts";
@@ -9,15 +9,15 @@ export function checksumHeader(algorithm: ChecksumAlgorithm): string {
   return `x-amz-checksum-${algorithm.toLowerCase()}`;
 }
 
-/** What a request says about the checksum of its body. */
+/** The checksum that a request declares for its body. */
 export interface ExpectedChecksum {
   readonly algorithm: ChecksumAlgorithm;
-  /** Base64. Absent when it comes in the trailer. */
+  /** In Base64. Absent if the trailer has it. */
   readonly value?: string;
   readonly isInTrailer: boolean;
 }
 
-/** InvalidRequest for two values, for none where one is announced, or for a value that cannot be one. */
+/** Throws InvalidRequest for two values, for an invalid one, and if a declared value is missing. */
 export function findExpectedChecksum({ headers, trailerNames }: S3Request): ExpectedChecksum | undefined {
   const given = checksumAlgorithms.filter((algorithm) => headers[checksumHeader(algorithm)] !== undefined);
   const inTrailer = checksumAlgorithms.filter((algorithm) => trailerNames.includes(checksumHeader(algorithm)));
@@ -42,7 +42,7 @@ export function findExpectedChecksum({ headers, trailerNames }: S3Request): Expe
   return { algorithm, value, isInTrailer: false };
 }
 
-/** InvalidRequest for a name that is none. */
+/** Throws InvalidRequest for an unknown name. */
 export function findAlgorithm(name: string | readonly string[] | undefined): ChecksumAlgorithm | undefined {
   if (name === undefined) return undefined;
   const found = checksumAlgorithms.find((algorithm) => algorithm === name.toString().toUpperCase());
@@ -61,7 +61,7 @@ const bytesOf: Readonly<Record<ChecksumAlgorithm, number>> = {
   SHA256: 32,
 };
 
-/** Whether it can be one: Base64 of so many bytes as the algorithm gives. */
+/** True if the value is Base64 with the algorithm's number of bytes. */
 export function isChecksum(algorithm: ChecksumAlgorithm, value: string): boolean {
   const bytes = Buffer.from(value, "base64");
   return bytes.length === bytesOf[algorithm] && bytes.toString("base64") === value;

@@ -1,4 +1,4 @@
-// The body of a form upload: fields first, and the file as the last part, which streams.
+// The body of a form upload: fields first, and the file as the last part, which is streamed.
 import { S3Error } from "../http/s3-error.ts";
 
 export interface Form {
@@ -6,22 +6,27 @@ export interface Form {
   readonly fields: ReadonlyMap<string, string>;
   readonly fileName: string;
   readonly fileType: string | undefined;
-  /** To be read to its end. */
+  /** Must be read to its end. */
   readonly file: AsyncIterable<Uint8Array>;
 }
 
 const fieldsMax = 100;
 const fieldBytesMax = 20 * 1024;
+/** Limit of all fields together: they are kept in memory before the signature can be checked. */
+const fieldsBytesMax = 64 * 1024;
 const headBytesMax = 4096;
 /**
- * All that is before the file, which is read before it is known whether its sender may upload. Less is a
- * matter of the pace of clients.
+ * Time limit for everything before the file: it is read before the signature can be checked. The
+ * pace limits apply in addition.
  */
 const fieldsMsMax = 60_000;
-/** Behind the file: nothing there counts. */
+/** Limit of the bytes after the file. They are ignored. */
 const restBytesMax = 64 * 1024;
 
-/** MalformedPOSTRequest; MaxMessageLengthExceeded for fields that are too large, RequestTimeout. */
+/**
+ * Throws MalformedPOSTRequest, MaxMessageLengthExceeded for fields that are too large, or
+ * RequestTimeout.
+ */
 export async function readForm(
   contentType: string,
   source: AsyncIterable<Uint8Array>,
@@ -33,9 +38,10 @@ export async function readForm(
     throw new S3Error("MalformedPOSTRequest", {
       message: "The body of your POST request is not well-formed multipart/form-data.",
     });
-  const parts = new PartReader(source, Buffer.from(`\r\n--${name}`), performance.now() + msMax);
+  const parts = new FieldReader(source, Buffer.from(`\r\n--${name}`), performance.now() + msMax);
   await parts.skipPreamble();
   const fields = new Map<string, string>();
+  let all = 0;
   for (let count = 0; count < fieldsMax; count++) {
     const head = await parts.head();
     if (head === undefined)
@@ -47,7 +53,7 @@ export async function readForm(
     if (field === undefined) throw new S3Error("MalformedPOSTRequest");
     if (field === "file") {
       const fileType = /^content-type:\s*(.+)$/im.exec(head)?.[1]?.trim();
-      // Some browsers give the whole path.
+      // Some browsers send the whole path as the file name.
       const fileName = (parameterOf(head, "filename") ?? "").replace(/^.*[\\/]/, "");
       return { fields, fileName, fileType, file: parts.last() };
     }
@@ -55,7 +61,9 @@ export async function readForm(
     let length = 0;
     for await (const piece of parts.content()) {
       length += piece.length;
+      all += piece.length;
       if (length > fieldBytesMax) throw new S3Error("MaxMessageLengthExceeded");
+      if (all > fieldsBytesMax) throw new S3Error("MaxPostPreDataLengthExceeded");
       pieces.push(piece);
     }
     fields.set(field, Buffer.concat(pieces).toString("utf8"));
@@ -69,14 +77,14 @@ function parameterOf(head: string, name: string): string | undefined {
   return match?.[1]?.replace(/\\(.)/g, "$1") ?? match?.[2];
 }
 
-/** Finds the parts between boundaries. Holds no more than two pieces of the stream. */
-class PartReader {
+/** Finds the parts between boundaries. Holds at most two chunks of the stream. */
+class FieldReader {
   readonly #source: AsyncIterator<Uint8Array>;
   readonly #boundary: Buffer;
-  /** As if a line had ended before the first boundary. */
+  /** Begins as if a line had ended before the first boundary. */
   #rest: Buffer = Buffer.from("\r\n");
   #isOver = false;
-  /** By the clock of `performance.now()`. */
+  /** The time limit, by the clock of `performance.now()`. */
   #deadlineMs: number;
 
   constructor(source: AsyncIterable<Uint8Array>, boundary: Buffer, deadlineMs: number) {
@@ -93,13 +101,14 @@ class PartReader {
     }
   }
 
-  /** The header lines of the next part; undefined after the last one. */
+  /** Returns the header lines of the next part; undefined after the last one. */
   async head(): Promise<string | undefined> {
     while (this.#rest.length < 2) await this.#more();
     if (this.#rest.subarray(0, 2).toString() === "--") return undefined;
     for (;;) {
       const end = this.#rest.indexOf("\r\n\r\n");
-      // However the network has cut it: names that are this long are made to be repeated in the key.
+      // The limit does not depend on how the network splits the data. A name this long is an
+      // attempt to inflate the key.
       if (end > headBytesMax) throw new S3Error("MalformedPOSTRequest");
       if (end >= 0) {
         const head = this.#rest.subarray(0, end).toString("utf8");
@@ -111,7 +120,7 @@ class PartReader {
     }
   }
 
-  /** The bytes up to the next boundary, which is taken away with them. */
+  /** Yields the bytes up to the next boundary, and consumes the boundary. */
   async *content(): AsyncGenerator<Uint8Array> {
     for (;;) {
       const at = this.#rest.indexOf(this.#boundary);
@@ -121,7 +130,7 @@ class PartReader {
         if (piece.length > 0) yield piece;
         return;
       }
-      // The end may be the beginning of a boundary.
+      // The end of the buffer may be the beginning of a boundary.
       const safe = this.#rest.length - this.#boundary.length + 1;
       if (safe > 0) {
         const piece = this.#rest.subarray(0, safe);
@@ -132,7 +141,7 @@ class PartReader {
     }
   }
 
-  /** The same, and then everything up to the end of the stream is passed over. */
+  /** Like `content`; then skips everything up to the end of the stream. */
   async *last(): AsyncGenerator<Uint8Array> {
     this.#deadlineMs = Infinity;
     yield* this.content();

@@ -1,31 +1,38 @@
-// What is known about a request when it has been answered: for an access log, and for metrics.
+// The access log entry of a request, also used for metrics.
 
-/** What is found out about a request on the way. */
+/** The facts about a request that the gateway learns while it processes it. */
 export interface AccessFacts {
-  /** As AWS names it: "PutObject". */
+  /** The operation, as AWS names it: "PutObject". Absent if the request names none. */
   readonly operation?: string;
-  /** Of the key pair that has signed it; absent for an anonymous request. */
+  /** The key pair that signed the request. Absent for an anonymous request. */
   readonly accessKeyId?: string;
 }
 
+/** A request and its answer, for an access log. */
 export interface S3AccessEntry extends AccessFacts {
-  /** The client has it as x-amz-request-id. */
+  /** The id of the request, which the client receives as `x-amz-request-id`. */
   readonly id: string;
+  /** When the request arrived. */
   readonly at: Date;
+  /** Address of the client. */
   readonly remote: string;
+  /** HTTP method. */
   readonly method: string;
-  /** The path and the query. A presigned URL is without its signature: with it, it could be used. */
+  /** Path and query. The signature of a presigned URL is removed, because it could be used again. */
   readonly target: string;
+  /** HTTP status of the answer. */
   readonly status: number;
-  /** The code of the error, such as "NoSuchKey". */
+  /** S3 error code, such as "NoSuchKey". Absent if the request succeeded. */
   readonly code?: string;
-  /** As the client declares it. */
+  /** Size of the body of the request in bytes, as the client declared it. */
   readonly bytesIn: number;
+  /** Size of the body of the answer in bytes, as far as it was sent. */
   readonly bytesOut: number;
+  /** How long the request took. */
   readonly durationMs: number;
-  /** False if the client went away, or was cut off, before it had the answer. */
+  /** False if the client disconnected, or was disconnected, before it had the whole answer. */
   readonly isWhole: boolean;
-  /** What went wrong in the gateway itself, for its operator; never told to the client. */
+  /** The internal error of the gateway, for its operator. The client never receives it. */
   readonly error?: unknown;
 }
 

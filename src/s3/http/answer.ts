@@ -1,4 +1,4 @@
-// What an operation answers, and how an error of the store is told in the words of S3.
+// The response of an operation, and the translation of store errors into S3 errors.
 import { isHoldfastError } from "../../index.ts";
 import { S3Error, type S3ErrorCode } from "./s3-error.ts";
 import { formatXml, type XmlContent } from "./xml-out.ts";
@@ -22,7 +22,10 @@ export function emptyAnswer(status = 200, headers: Readonly<Record<string, strin
   return { status, headers };
 }
 
-/** An error document. 304 and HEAD have no body. */
+/**
+ * Returns the response for an error, with an error document as its body. A response with status 304
+ * has none.
+ */
 export function errorAnswer(error: S3Error, resource: string, requestId: string): Answer {
   const { code, status, message, details, headers } = error;
   if (status === 304) return { status, headers };
@@ -34,7 +37,10 @@ export function errorAnswer(error: S3Error, resource: string, requestId: string)
   };
 }
 
-/** A share whose server is away, or has just come back: the same request can succeed later. */
+/**
+ * Errors of a share whose server is unreachable or has just come back. The same request can succeed
+ * later.
+ */
 const unreachable = new Set([
   "EAGAIN",
   "EBUSY",
@@ -54,7 +60,10 @@ const unreachable = new Set([
   "ETIMEDOUT",
 ]);
 
-/** InternalError for what is no fault of the client; its cause is for the log, never for the client. */
+/**
+ * Translates an error. An error that is not the client's fault becomes InternalError, whose cause
+ * is logged and never sent to the client.
+ */
 export function asS3Error(error: unknown): S3Error {
   if (error instanceof S3Error) return error;
   const found = findCode(error);
@@ -99,7 +108,7 @@ function findCode(error: unknown): ConstructorParameters<typeof S3Error> | undef
     case "BAD_DIGEST":
       return plain("BadDigest");
     case "PRECONDITION_FAILED":
-      // S3 tells an If-Match of an object that is not there that it is not.
+      // Like S3: If-Match on a missing object is NoSuchKey.
       return error.current === undefined ? plain("NoSuchKey", { Key: error.key }) : plain("PreconditionFailed");
     case "RETAINED":
       return ["AccessDenied", { message: "Access Denied because object protected by object lock.", cause: error }];
@@ -110,11 +119,13 @@ function findCode(error: unknown): ConstructorParameters<typeof S3Error> | undef
     case "IO_ERROR":
       return unreachable.has(error.errno ?? "") ? plain("SlowDown") : undefined;
     case "DISK_FULL":
-    // Of the folder, which has become read-only or another user's: no key pair is refused by it.
+    // The folder became read-only or belongs to another user. This does not concern the rights of a
+    // key pair.
     case "NO_PERMISSION":
     case "OUTCOME_UNKNOWN":
     case "LOCK_TIMEOUT":
-    // The gateway slept past its lease, and what it had staged is swept: nothing of it was linked.
+    // The gateway slept past its lease and other processes swept its staged files, so nothing was
+    // stored.
     case "LOCK_LOST":
     case "CLOSED":
       return plain("SlowDown");

@@ -1,28 +1,39 @@
-// The connections of a gateway: how many may be open, which of them gives way to a new one, and which
-// are only told that there is no room.
+// The connections of a gateway: how many may be open, which one is closed in favour of a new one,
+// and which are only told that there is no room.
 import type { Socket } from "node:net";
 
 interface Connection {
   readonly peer: string;
-  /** Below TLS, where there is TLS. */
+  /** The TCP socket, also below TLS. */
   readonly socket: Socket;
-  /** More than one when they are pipelined. */
+  /** Number of requests in progress: more than one if the client pipelines. */
   requests: number;
+  idleSinceMs: number;
 }
 
-/** So many are told that there is no room, at a time; others are closed without a word. */
+/**
+ * How many connections at a time are told that there is no room. Others are closed without a
+ * response.
+ */
 const toldMax = 100;
-/** Requests under way on one connection. Clients of S3 do not pipeline; what does more of it is an attack. */
+/** Requests in progress on one connection. S3 clients do not pipeline; more than this is an attack. */
 const pipelinedMax = 100;
-/** How long one that is told may take to ask, and to hear it. */
+/** A connection that opened or finished a request this recently is about to be used. */
+const freshMs = 1_000;
+/** How long a connection that is to be refused may take to send a request and read the response. */
 const toldMs = 5_000;
 
 export class Connections {
   readonly #max: number;
-  /** By the address of the client: TLS hides its own sockets from us. */
+  /**
+   * By the client's address and port: with TLS, a request does not have the socket object of its
+   * connection.
+   */
   readonly #open = new Map<string, Connection>();
-  /** Without a request under way; the one that has been so for the longest comes first. */
+  /** Connections without a request in progress, the longest idle first. */
   readonly #idle = new Set<Connection>();
+  /** Connections with an unsigned upload in progress, oldest first. */
+  readonly #unsigned = new Set<Connection>();
   readonly #told = new Map<string, Socket>();
 
   constructor(max: number) {
@@ -34,20 +45,24 @@ export class Connections {
   }
 
   /**
-   * To be called when it is accepted, before TLS. Where there is no room, the connection that has
-   * waited for a request for the longest is closed: one that costs its client nothing must not keep
-   * another client out.
+   * Called when a connection is accepted, before TLS. If there is no room, the longest idle
+   * connection is closed, or else the oldest unsigned upload, which costs its client nothing and
+   * must not keep others out. A fresh connection is spared while there is such an upload: its
+   * request may be signed.
    */
   add(socket: Socket): void {
     const peer = peerOf(socket);
     if (this.#open.size >= this.#max && !this.#makeRoom()) return this.#tell(peer, socket);
-    const connection = { peer, socket, requests: 0 };
+    const connection = { peer, socket, requests: 0, idleSinceMs: Date.now() };
     this.#open.set(peer, connection);
     this.#idle.add(connection);
     socket.once("close", () => this.#forget(connection));
   }
 
-  /** A request has come; the function that it gives is for its end. Undefined: there is no room for it. */
+  /**
+   * Call it at the start of a request. Returns the function to call at its end, or undefined if
+   * there is no room.
+   */
   begin(socket: Socket): (() => void) | undefined {
     const connection = this.#open.get(peerOf(socket));
     if (connection === undefined) return undefined;
@@ -59,8 +74,19 @@ export class Connections {
     this.#idle.delete(connection);
     return () => {
       connection.requests--;
-      if (connection.requests === 0 && !connection.socket.destroyed) this.#idle.add(connection);
+      if (connection.requests > 0 || connection.socket.destroyed) return;
+      this.#unsigned.delete(connection);
+      connection.idleSinceMs = Date.now();
+      this.#idle.add(connection);
     };
+  }
+
+  /** Sets whether a new connection may replace this one while its request is in progress. */
+  giveWay(socket: Socket, mayGiveWay: boolean): void {
+    const connection = this.#open.get(peerOf(socket));
+    if (connection === undefined) return;
+    if (mayGiveWay) this.#unsigned.add(connection);
+    else this.#unsigned.delete(connection);
   }
 
   closeIdle(): void {
@@ -73,9 +99,11 @@ export class Connections {
   }
 
   #makeRoom(): boolean {
-    const [longest] = this.#idle;
+    const [[idle], [unsigned]] = [this.#idle, this.#unsigned];
+    const isFresh = idle !== undefined && Date.now() - idle.idleSinceMs < freshMs;
+    const longest = idle === undefined || (isFresh && unsigned !== undefined) ? unsigned : idle;
     if (longest === undefined) return false;
-    // Its "close" comes later.
+    // Forgets the connection now: the socket's "close" event comes later.
     this.#forget(longest);
     longest.socket.destroy();
     return true;
@@ -92,9 +120,10 @@ export class Connections {
   }
 
   #forget(connection: Connection): void {
-    // A later one may have the same port.
+    // By now, a newer connection may have the same port.
     if (this.#open.get(connection.peer) === connection) this.#open.delete(connection.peer);
     this.#idle.delete(connection);
+    this.#unsigned.delete(connection);
   }
 }
 

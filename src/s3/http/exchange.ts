@@ -1,4 +1,4 @@
-// One request and its answer: how a request is told to operations, and how its answer is sent.
+// One request and its response: how operations see the request, and how the response is sent.
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -12,15 +12,17 @@ export interface Exchange {
   readonly incoming: IncomingMessage;
   readonly continue: () => void;
   readonly signal: AbortSignal;
-  /** What the access log is to say about this request. */
+  /** Sets whether a new connection may replace this one until its body has arrived. */
+  readonly giveWay: (mayGiveWay: boolean) => void;
+  /** Adds facts to the access log entry. */
   readonly note: (facts: AccessFacts) => void;
 }
 
 export type Answerer = (exchange: Exchange) => Promise<Answer>;
 
-/** A body that is gathered and sent at once: most objects are small. */
+/** A body up to this size is collected and sent at once: most objects are small. */
 const smallBytesMax = 64 * 1024;
-/** How long, and how much, a client may go on to send after its answer. */
+/** How long, and how much, a client may keep sending after the response. */
 const lingerMs = 2_000;
 const lingerBytesMax = 16 * 1024 * 1024;
 
@@ -35,26 +37,33 @@ export class RequestExchange {
   #hasContinued: boolean;
   #bytesOut = 0;
   #isClosing: () => boolean;
+  #giveWay: Exchange["giveWay"];
 
   constructor(
     incoming: IncomingMessage,
     response: ServerResponse,
-    { waits, isClosing }: { readonly waits: boolean; readonly isClosing: () => boolean },
+    {
+      waits,
+      isClosing,
+      giveWay,
+    }: { readonly waits: boolean; readonly isClosing: () => boolean; readonly giveWay: Exchange["giveWay"] },
   ) {
     this.incoming = incoming;
     this.response = response;
     this.#hasContinued = !waits;
     this.#isClosing = isClosing;
-    // Reading a body only in part destroys its connection, and the answer could not be sent.
+    this.#giveWay = giveWay;
+    // The default iterator destroys the connection if it is left early, and then the response
+    // cannot be sent.
     const iterator = (): AsyncIterator<unknown> => incoming.iterator({ destroyOnReturn: false });
     Object.defineProperty(incoming, Symbol.asyncIterator, { value: iterator });
     response.once("close", () => {
-      // An abort has listeners to call and an error to make: most requests need none.
+      // Aborted only if needed: an abort calls listeners and creates an error.
       if (!response.writableFinished) this.abort(new Error("The client has gone away."));
     });
   }
 
-  /** False while the client waits to be told that its body is wanted. */
+  /** False while the client waits for permission to send its body. */
   get hasContinued(): boolean {
     return this.#hasContinued;
   }
@@ -63,7 +72,7 @@ export class RequestExchange {
     this.#gone.abort(reason);
   }
 
-  /** Never rejects. */
+  /** Runs the operation and sends its response. Never rejects. */
   async run(answer: Answerer): Promise<S3AccessEntry> {
     let failure: S3Error | undefined;
     let answered: Answer;
@@ -73,9 +82,10 @@ export class RequestExchange {
         incoming: this.incoming,
         continue: () => this.#continue(),
         signal: this.#gone.signal,
+        giveWay: this.#giveWay,
         note: (facts) => void (this.#facts = { ...this.#facts, ...facts }),
       });
-      // Read before anything is sent: what fails now can still be told.
+      // The first chunk is read before anything is sent, so that a failure can still be reported.
       if (isSmallStream(answered)) answered = { ...answered, body: await gather(answered.body) };
     } catch (error) {
       failure = asS3Error(error);
@@ -90,7 +100,7 @@ export class RequestExchange {
     return this.#entry(answered.status, failure);
   }
 
-  /** Answers a client that is too slow, if there is no answer yet, and lets go of it. */
+  /** Refuses a client that is too slow, if no response was sent yet, and closes its connection. */
   refuseSlow(what: "body" | "answer"): void {
     const { socket } = this.incoming;
     const error = new S3Error("RequestTimeout");
@@ -98,7 +108,8 @@ export class RequestExchange {
     else {
       const { status, headers, body } = this.#errorAnswer(error);
       this.response.writeHead(status, { ...headers, connection: "close", "x-amz-request-id": this.#id });
-      // What waits for the body would wait for ever: an answer that was sent ends a request for Node.
+      // Without this, a reader of the body would wait forever: for Node, a sent response ends the
+      // request.
       this.response.once("close", () => this.incoming.destroy(error));
       this.response.end(body);
       socket.destroySoon();
@@ -106,10 +117,11 @@ export class RequestExchange {
     this.abort(error);
   }
 
-  /** An answer could not be sent. Gives what the client was told instead. */
+  /** Handles a response that could not be sent. Returns the response that the client got instead. */
   async #giveUp(answered: Answer, failure: S3Error): Promise<Answer> {
     const isTold = this.response.headersSent || this.response.destroyed;
-    // Its beginning is on its way: a client sees that it is not whole by the connection alone.
+    // Part of the response was sent. Closing the connection is the only way to show the client that
+    // it is incomplete.
     if (isTold) this.response.destroy();
     if (isTold) return answered;
     const instead = this.#errorAnswer(failure);
@@ -131,20 +143,21 @@ export class RequestExchange {
 
   async #send({ status, headers, body }: Answer): Promise<void> {
     const { incoming, response } = this;
-    // The client has gone, or was too slow and has its answer.
+    // The client disconnected, or was too slow and already has its response.
     if (response.destroyed || response.writableEnded) return await discard(body);
     const isHead = incoming.method === "HEAD";
-    // What the client still sends would be taken for its next request.
+    // Otherwise the rest of the body would be taken for the client's next request.
     const isUnread = !incoming.readableEnded && hasBody(incoming);
     const bytes = typeof body === "string" || body instanceof Uint8Array ? body : undefined;
     const isBare = isHead || status === 304 || body === undefined;
-    // In one step, as Node sends it fastest.
+    // Sends headers and body in one call, Node's fastest path.
     response.writeHead(status, {
       "x-amz-request-id": this.#id,
       server: "Holdfast",
       ...(isUnread || this.#isClosing() ? { connection: "close" } : {}),
       ...given(headers),
-      // Behind Content-Disposition: Node refuses letters beyond ASCII in it when it knows the length before.
+      // Set after Content-Disposition: once Node knows the length, it refuses non-ASCII characters
+      // in that header.
       ...(body === undefined && !isHead && status !== 204 && status !== 304 ? { "content-length": 0 } : {}),
       ...(bytes === undefined || isBare ? {} : { "content-length": Buffer.byteLength(bytes) }),
     });
@@ -156,13 +169,14 @@ export class RequestExchange {
       return void response.end(bytes);
     }
     if (isUnread) {
+      this.#giveWay(true);
       if (isBare) response.flushHeaders();
       await this.#linger();
     }
     response.end();
   }
 
-  /** Waits while the client does not take what it was sent. */
+  /** Waits until the client reads on. */
   async #write(bytes: string | Uint8Array): Promise<void> {
     this.#bytesOut += Buffer.byteLength(bytes);
     if (this.response.write(bytes)) return;
@@ -171,7 +185,10 @@ export class RequestExchange {
     await once(this.response, "drain", { signal });
   }
 
-  /** A connection that is closed while the client sends is reset, and its answer lost with it. */
+  /**
+   * If the gateway closed the connection while the client sends, the connection would be reset and
+   * the response lost.
+   */
   async #linger(): Promise<void> {
     const { incoming } = this;
     if (!this.#hasContinued) return;
@@ -205,12 +222,20 @@ export class RequestExchange {
       isWhole: !isGone,
       ...this.#facts,
       ...(failure === undefined ? {} : { code: failure.code }),
-      ...(failure?.cause !== undefined && failure.status >= 500 && !isGone ? { error: failure.cause } : {}),
+      ...(failure?.cause !== undefined && isOperators(failure) && !isGone ? { error: failure.cause } : {}),
     };
   }
 }
 
-/** Sixteen digits. Node keeps random bytes for UUIDs in store, which it does not for others. */
+/** True if the operator should see the cause. */
+function isOperators({ status, isReported }: S3Error): boolean {
+  return status >= 500 || isReported;
+}
+
+/**
+ * Returns sixteen hex digits. They come from a UUID because Node buffers random bytes only for
+ * UUIDs, which makes it the fastest source.
+ */
 function newRequestId(): string {
   return randomUUID().slice(19).replace("-", "").toUpperCase();
 }
@@ -221,7 +246,7 @@ function given(headers: Answer["headers"]): Record<string, string> {
   return found;
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
+export function hasBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
@@ -238,7 +263,7 @@ async function gather(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   return pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces);
 }
 
-/** A stream that is not sent must still let go of what it has open. */
+/** A stream that is never read must still close its files. */
 async function discard(body: Answer["body"]): Promise<void> {
   if (body === undefined || typeof body === "string" || body instanceof Uint8Array) return;
   await body[Symbol.asyncIterator]().return?.();

@@ -1,14 +1,20 @@
-// Clients that are too slow: a request that waits for its client may wait for a while, and not for
-// ever. A request that the gateway itself is slow with is never counted.
+// Limits for slow clients: a request may wait for its client for a while, but not forever. Time
+// that the gateway itself takes never counts.
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 export interface PaceLimits {
   readonly windowMs: number;
-  /** Fewer bytes than this in a window, while the gateway waits for them: the client is too slow. */
+  /**
+   * A client is too slow if it moves fewer bytes than this in a window in which the gateway waits
+   * for it.
+   */
   readonly bytesMin: number;
 }
 
-/** Of a body that comes, and of an answer that is taken. A player that pauses takes its time. */
+/**
+ * Limits for receiving a body and for sending a response. A media player that pauses gets more
+ * time.
+ */
 export interface Pace {
   readonly body: PaceLimits;
   readonly answer: PaceLimits;
@@ -44,7 +50,7 @@ export class PaceKeeper {
     this.#timer = setInterval(() => this.#look(), everyMs).unref();
   }
 
-  /** Until the function that it gives is called. */
+  /** Watches the exchange until the returned function is called. */
   watch(exchange: Omit<Watched, "since">): () => void {
     const mark = (what: keyof Pace): Mark => ({ atMs: performance.now(), bytes: moved(exchange, what) });
     const watched = { ...exchange, since: { body: mark("body"), answer: mark("answer") } };
@@ -62,7 +68,7 @@ export class PaceKeeper {
         const { windowMs, bytesMin } = this.#pace[what];
         const { atMs, bytes } = watched.since[what];
         const now = { atMs: performance.now(), bytes: moved(watched, what) };
-        // A window begins when the wait begins: what came before it says nothing.
+        // A window begins when the gateway begins to wait. Earlier traffic does not count.
         if (!isWaiting(watched, what) || now.bytes - bytes >= bytesMin) watched.since[what] = now;
         else if (now.atMs - atMs >= windowMs) {
           this.#watched.delete(watched);

@@ -1,15 +1,15 @@
-// The target of a request as it came over the wire. The URL class is not used: it resolves `..`,
-// and keys may contain that.
+// The target of a request as it was sent. The URL class is not used, because it resolves `..`,
+// which keys may contain.
 import { S3Error } from "./s3-error.ts";
 
 export interface RawTarget {
   /** Decoded, with its leading slash. */
   readonly path: string;
-  /** Decoded, in the order in which they came. */
+  /** Decoded, in the order sent. */
   readonly query: readonly (readonly [name: string, value: string])[];
 }
 
-/** InvalidURI. Also the absolute form that a client sends to a proxy. */
+/** Throws InvalidURI. Also accepts the absolute form that clients send to proxies. */
 export function parseTarget(target: string): RawTarget {
   const relative = target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?]*/i, "");
   const [path, query = ""] = splitOnce(relative, "?");
@@ -36,7 +36,7 @@ function decode(text: string): string {
   }
 }
 
-/** As AWS does: every byte but letters, digits, `-`, `.`, `_` and `~`. */
+/** Encodes like AWS: every byte except letters, digits, `-`, `.`, `_` and `~`. */
 export function encodeUri(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,

@@ -1,4 +1,4 @@
-// A request as operations see it: who asks, for which bucket and key, and what it carries.
+// A request as operations see it: its sender, its bucket and key, and its content.
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Principal } from "../access/principal.ts";
 import type { Verified } from "../signature/verify.ts";
@@ -14,15 +14,17 @@ export interface S3Request {
   readonly query: ReadonlyMap<string, string>;
   readonly headers: IncomingHttpHeaders;
   readonly principal: Principal;
-  /** How the body is signed; undefined for a request that is not signed. */
+  /** The signature that protects the body; undefined for an unsigned request. */
   readonly verified: Verified | undefined;
-  /** Of aws-chunked bodies, lower-case. */
+  /** Trailers of an aws-chunked body, in lower case. */
   readonly trailerNames: readonly string[];
   readonly incoming: IncomingMessage;
-  /** Tells a client that waits with its body to send it. */
+  /** Tells a waiting client to send its body. */
   readonly continue: () => void;
-  /** Aborts when the client goes away, or the gateway closes. */
+  /** Aborts if the client disconnects or the gateway closes. */
   readonly signal: AbortSignal;
+  /** Sets whether a new connection may replace this one until its body has arrived. */
+  readonly giveWay: (mayGiveWay: boolean) => void;
 }
 
 export interface Addressed {
@@ -30,7 +32,7 @@ export interface Addressed {
   readonly key: string | undefined;
 }
 
-/** Path style, or virtual-host style below `domain`. */
+/** Finds bucket and key of a request, in path style or in virtual-host style below `domain`. */
 export function addressOf({ path }: RawTarget, host: string | undefined, domain: string | undefined): Addressed {
   const name = bucketOfHost(host ?? "", domain);
   const rest = path.slice(1);
@@ -41,20 +43,20 @@ export function addressOf({ path }: RawTarget, host: string | undefined, domain:
   return { bucket: bucket === "" ? undefined : bucket, key: key === "" ? undefined : key };
 }
 
-/** In virtual-host style the bucket is in the name of the host. */
+/** In virtual-host style, the host name contains the bucket. */
 export function bucketOfHost(host: string, domain: string | undefined): string | undefined {
   if (domain === undefined) return undefined;
   const name = host.replace(/:[0-9]+$/, "").toLowerCase();
   return name.endsWith(`.${domain.toLowerCase()}`) ? name.slice(0, -domain.length - 1) : undefined;
 }
 
-/** A header that comes once, or not at all. */
+/** Returns a header. Repeated values are joined. */
 export function findHeader({ headers }: Pick<S3Request, "headers">, name: string): string | undefined {
   const value = headers[name];
   return typeof value === "string" ? value : value?.join(", ");
 }
 
-/** InvalidArgument unless it is a whole number from 0. */
+/** Returns a query parameter as a number. Throws InvalidArgument unless it is a whole number from 0. */
 export function findCount(request: S3Request, name: string, max: number = Number.MAX_SAFE_INTEGER): number | undefined {
   const text = request.query.get(name);
   if (text === undefined || text === "") return undefined;
@@ -73,7 +75,7 @@ export function getKey({ key }: S3Request): string {
   return checkKey(key);
 }
 
-/** KeyTooLongError. */
+/** Throws KeyTooLongError. */
 export function checkKey(key: string): string {
   const bytes = Buffer.byteLength(key);
   if (bytes <= keyBytesMax) return key;

@@ -58,6 +58,7 @@ const s3Errors = {
   ],
   MalformedXML: [400, "The XML you provided was not well-formed or did not validate against our published schema"],
   MaxMessageLengthExceeded: [400, "Your request was too large."],
+  MaxPostPreDataLengthExceeded: [400, "Your POST request fields preceding the upload file were too large."],
   MetadataTooLarge: [400, "Your metadata headers exceed the maximum allowed metadata size."],
   MethodNotAllowed: [405, "The specified method is not allowed against this resource."],
   MissingContentLength: [411, "You must provide the Content-Length HTTP header."],
@@ -99,14 +100,16 @@ const s3Errors = {
 
 export type S3ErrorCode = keyof typeof s3Errors;
 
-/** An answer to the client that is no success. `details` become elements beside the message. */
+/** An error response to the client. `details` become elements beside the message. */
 export class S3Error extends Error {
   override readonly name: string = "S3Error";
   readonly code: S3ErrorCode;
   readonly status: number;
   readonly details: Readonly<Record<string, string>>;
-  /** Headers that the answer carries, such as the version id of a delete marker. */
+  /** Headers of the response, such as the version id of a delete marker. */
   readonly headers: Readonly<Record<string, string>>;
+  /** True if the operator should see the cause although the client is refused correctly. */
+  readonly isReported: boolean;
 
   constructor(
     code: S3ErrorCode,
@@ -115,11 +118,13 @@ export class S3Error extends Error {
       details = {},
       headers = {},
       cause,
+      isReported = false,
     }: {
       readonly message?: string;
       readonly details?: Readonly<Record<string, string>>;
       readonly headers?: Readonly<Record<string, string>>;
       readonly cause?: unknown;
+      readonly isReported?: boolean;
     } = {},
   ) {
     const [status, usual] = s3Errors[code];
@@ -128,11 +133,12 @@ export class S3Error extends Error {
     this.status = status;
     this.details = details;
     this.headers = headers;
+    this.isReported = isReported;
   }
 
-  /** The same, with more headers. */
+  /** Returns a copy with more headers. */
   with(headers: Readonly<Record<string, string>>): S3Error {
-    const { code, message, details, cause } = this;
-    return new S3Error(code, { message, details, headers: { ...headers, ...this.headers }, cause });
+    const { code, message, details, cause, isReported } = this;
+    return new S3Error(code, { message, details, headers: { ...headers, ...this.headers }, cause, isReported });
   }
 }

@@ -1,18 +1,17 @@
-// The HTTP side of the gateway: connections and requests, within limits of size and time, and how
-// they end.
+// The HTTP server of the gateway: connections and requests within limits of size and time.
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { S3AccessEntry } from "./access-entry.ts";
 import { Connections } from "./connections.ts";
-import { RequestExchange, type Answerer } from "./exchange.ts";
+import { hasBody, RequestExchange, type Answerer } from "./exchange.ts";
 import { defaultPace, PaceKeeper, type Pace } from "./pace.ts";
 import { S3Error } from "./s3-error.ts";
 
 export interface ServerOptions {
   readonly tls?: { readonly cert: string | Uint8Array; readonly key: string | Uint8Array } | undefined;
   readonly answer: Answerer;
-  /** Told once for each request, when its answer has been sent. */
+  /** Called once per request, after its response was sent. */
   readonly onAnswered: (entry: S3AccessEntry) => void;
   readonly pace?: Pace | undefined;
   /** How many connections may be open. Default 1_000. */
@@ -22,7 +21,8 @@ export interface ServerOptions {
 const limits = {
   maxHeaderSize: 32 * 1024,
   headersTimeout: 30_000,
-  // A body of many gigabytes takes as long as it takes; the pace of its client is watched.
+  // No limit for a whole request: a body of many gigabytes takes its time, and the pace limits
+  // catch slow clients.
   requestTimeout: 0,
   connectionsCheckingInterval: 5_000,
   keepAliveTimeout: 75_000,
@@ -30,7 +30,10 @@ const limits = {
   noDelay: true,
 } as const;
 const handshakeTimeout = 10_000;
-/** Each has a file descriptor, and systems give a process a few thousand of them. */
+/**
+ * The limit must be low enough: each connection uses a file descriptor, and systems allow a process
+ * a few thousand.
+ */
 const connectionsMaxDefault = 1_000;
 
 export class HttpServer {
@@ -57,7 +60,7 @@ export class HttpServer {
         this.#handle(incoming, response, waits);
     this.#server.on("request", handle(false));
     this.#server.on("checkContinue", handle(true));
-    // An expectation that is not known is ignored, as RFC 9110 allows.
+    // Unknown expectations are ignored, as RFC 9110 allows.
     this.#server.on("checkExpectation", handle(false));
   }
 
@@ -84,7 +87,7 @@ export class HttpServer {
     return this.#server.address() as AddressInfo;
   }
 
-  /** Finishes what is under way, at most `drainMs`; then it is cut off. */
+  /** Finishes requests in progress for at most `drainMs`, then cuts them off. */
   async close(drainMs: number): Promise<void> {
     await (this.#closing ??= this.#close(drainMs));
   }
@@ -103,10 +106,15 @@ export class HttpServer {
 
   #handle(incoming: IncomingMessage, response: ServerResponse, waits: boolean): void {
     const end = this.#connections.begin(incoming.socket);
-    // What was read before the connection was closed still comes.
+    // Requests that were read before the connection was closed still arrive here.
     if (incoming.socket.destroyed) return;
     const isClosing = (): boolean => this.isClosing || end === undefined;
-    const exchange = new RequestExchange(incoming, response, { waits, isClosing });
+    const giveWay = (mayGiveWay: boolean): void => {
+      const isComing = !incoming.complete && hasBody(incoming);
+      this.#connections.giveWay(incoming.socket, mayGiveWay && isComing);
+      if (isComing) incoming.once("end", () => this.#connections.giveWay(incoming.socket, false));
+    };
+    const exchange = new RequestExchange(incoming, response, { waits, isClosing, giveWay });
     this.#exchanges.add(exchange);
     const unwatch = this.#pace.watch({
       incoming,
@@ -114,7 +122,7 @@ export class HttpServer {
       isWaitingForBody: () => exchange.hasContinued,
       onSlow: (what) => exchange.refuseSlow(what),
     });
-    // When the client has all of it, or has gone.
+    // The client has received everything, or has disconnected.
     response.once("close", () => {
       unwatch();
       end?.();
@@ -126,7 +134,7 @@ export class HttpServer {
   }
 }
 
-/** Before it is looked at: there are too many connections already. */
+/** Refuses a request without reading it, because too many connections are open. */
 const refuse: Answerer = async () => {
   throw new S3Error("SlowDown");
 };

@@ -1,5 +1,6 @@
-// XML that a client sends: a small tree of elements and texts. Strict, and bounded in size, depth and
-// number of elements and attributes; documents with a DTD are refused, so there are no entities to expand.
+// XML from clients: a small tree of elements and texts. Parsing is strict, with limits on size,
+// depth, and the number of elements and attributes. Documents with a DTD are refused, so there are
+// no entities to expand.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { SaxesParser } from "saxes";
 import { S3Error } from "./s3-error.ts";
@@ -19,11 +20,11 @@ export class XmlElement {
   all(name: string): XmlElement[] {
     return this.children.filter((child) => child.name === name);
   }
-  /** The text of a child. */
+  /** Returns the text of a child. */
   findText(name: string): string | undefined {
     return this.find(name)?.text;
   }
-  /** MalformedXML. */
+  /** Throws MalformedXML. */
   getText(name: string): string {
     const text = this.findText(name);
     if (text === undefined) throw malformed();
@@ -32,23 +33,29 @@ export class XmlElement {
 }
 
 const depthMax = 10;
-/** The list of 10,000 parts, each with its number, ETag and checksums, has fewer. */
+/**
+ * The maximum number of elements. A list of 10,000 parts, each with number, ETag and checksums, has
+ * fewer.
+ */
 const elementsMax = 60_000;
 
-/** Namespaces, and the types of grantees: no document has more. */
+/**
+ * The maximum number of attributes. Valid documents have them only for namespaces and grantee
+ * types.
+ */
 const attributesMax = 10_000;
-/** A document type is refused when it ends, so it has to end soon. */
+/** The maximum length of the prolog: a document type is refused only after it was read to its end. */
 const prologCharactersMax = 64 * 1024;
 const sliceCharacters = 64 * 1024;
 
-/** The root element, whose name must be one of `roots`. MalformedXML. */
+/** Returns the root element, whose name must be one of `roots`. Throws MalformedXML. */
 export function parseXml(bytes: Uint8Array, ...roots: readonly string[]): XmlElement {
   const reader = new XmlReader();
   for (const slice of slicesOf(bytes)) reader.write(slice);
   return reader.end(roots);
 }
 
-/** The same of a document that may be large: other requests have their turn meanwhile. */
+/** Like `parseXml`, for a document that may be large: other requests run in between. */
 export async function readXml(bytes: Uint8Array, ...roots: readonly string[]): Promise<XmlElement> {
   const reader = new XmlReader();
   for (const slice of slicesOf(bytes)) {

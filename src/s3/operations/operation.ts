@@ -1,4 +1,4 @@
-// An operation of S3: what it needs to be allowed, and what it does.
+// An operation of S3: the right it needs, and its implementation.
 import type { Bucket, ObjectStore } from "../../objects/index.ts";
 import { ownerOf, type Accounts } from "../access/account.ts";
 import type { Need } from "../access/principal.ts";
@@ -6,35 +6,50 @@ import type { Answer } from "../http/answer.ts";
 import { getBucketName, type S3Request } from "../http/request.ts";
 import { encodeUri } from "../http/raw-target.ts";
 import { S3Error } from "../http/s3-error.ts";
-import { readSmallBody } from "../body/incoming-body.ts";
-import { readXml, type XmlElement } from "../http/xml-in.ts";
 
-export interface Place {
+export interface Service {
   readonly objects: ObjectStore;
   readonly region: string;
-  /** All accounts that there are key pairs of, and the operator's. */
+  /** All accounts that have key pairs, and the operator. */
   readonly accounts: ReadonlySet<string>;
 }
 
-/** What a grant in this bucket may name. */
-export async function accountsOf(bucket: Bucket, { accounts }: Place): Promise<Accounts> {
+/** The accounts that a grant in this bucket may name. */
+export async function accountsOf(bucket: Bucket, { accounts }: Service): Promise<Accounts> {
   return { owner: await ownerOf(bucket), all: accounts };
 }
 
 export interface Operation {
-  /** As AWS names it: "PutObject". */
+  /** The AWS name: "PutObject". */
   readonly name: string;
   readonly need: Need;
-  readonly run: (request: S3Request, place: Place) => Promise<Answer>;
+  readonly run: (request: S3Request, service: Service) => Promise<Answer>;
 }
 
 export function operation(name: string, need: Need, run: Operation["run"]): Operation {
   return { name, need, run };
 }
 
-/** NoSuchBucket, InvalidBucketName. */
-export async function bucketOf(request: S3Request, { objects }: Place): Promise<Bucket> {
-  return await objects.bucket(checkBucketName(getBucketName(request)));
+/** The bucket whose rights were checked, so that the operation need not find it again. */
+const found = new WeakMap<S3Request, Bucket>();
+
+/** Throws NoSuchBucket or InvalidBucketName. */
+export async function bucketOf(request: S3Request, { objects }: Service): Promise<Bucket> {
+  const bucket = found.get(request) ?? (await objects.bucket(checkBucketName(getBucketName(request))));
+  found.set(request, bucket);
+  return bucket;
+}
+
+/**
+ * Like `bucketOf`, for a request that may be unsigned: such a request must not learn whether a
+ * bucket exists. Throws AccessDenied.
+ */
+export async function bucketOfAnybody(request: S3Request, service: Service): Promise<Bucket> {
+  if (request.principal.kind === "key") return await bucketOf(request, service);
+  const bucket = await service.objects.findBucket(checkBucketName(getBucketName(request)));
+  if (bucket === undefined) throw new S3Error("AccessDenied");
+  found.set(request, bucket);
+  return bucket;
 }
 
 const bucketName = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
@@ -45,27 +60,18 @@ export function checkBucketName(name: string): string {
   throw new S3Error("InvalidBucketName", { details: { BucketName: name } });
 }
 
-/** Endings and beginnings that names of other things than plain buckets have. */
+/** Prefixes and suffixes of names that AWS reserves for special buckets. */
 const reserved = /^sthree-|-s3alias$|--ol-s3$|\.mrap$|--x-s3$|--table-s3$/;
 
-/** Of a bucket that is made now. InvalidBucketName. */
+/** Checks the name of a bucket to be created. Throws InvalidBucketName. */
 export function checkNewBucketName(name: string): string {
   if (!reserved.test(checkBucketName(name))) return name;
   throw new S3Error("InvalidBucketName", { details: { BucketName: name } });
 }
 
-/** Of a list of 1,000 keys of 1,024 bytes each, escaped; others are far smaller. */
-const documentBytesMax = 8 * 1024 * 1024;
-
-/** The document in the body. MalformedXML. */
-export async function xmlBody(request: S3Request, ...roots: readonly string[]): Promise<XmlElement> {
-  const bytes = await readSmallBody(request, documentBytesMax);
-  return await readXml(bytes, ...roots);
-}
-
 const partsMax = 10_000;
 
-/** InvalidArgument. */
+/** Throws InvalidArgument. */
 export function getPartNumber({ query }: S3Request): number {
   const text = query.get("partNumber") ?? "";
   const number = Number(text);
@@ -74,13 +80,13 @@ export function getPartNumber({ query }: S3Request): number {
   throw new S3Error("InvalidArgument", { message, details: { ArgumentName: "partNumber", ArgumentValue: text } });
 }
 
-/** The address of an object, as the client reaches it. */
+/** Returns the URL under which the client reaches an object. */
 export function locationOf({ incoming, headers }: S3Request, bucket: string, key: string): string {
   const scheme = "encrypted" in incoming.socket ? "https" : "http";
   return `${scheme}://${headers.host ?? "localhost"}/${bucket}/${key.split("/").map(encodeUri).join("/")}`;
 }
 
-/** InvalidArgument for an empty one. */
+/** Returns the version id in the query. Throws InvalidArgument for an empty one. */
 export function findVersionId({ query }: S3Request): string | undefined {
   const versionId = query.get("versionId");
   if (versionId !== "") return versionId;
@@ -88,7 +94,7 @@ export function findVersionId({ query }: S3Request): string | undefined {
   throw new S3Error("InvalidArgument", { message, details: { ArgumentName: "versionId", ArgumentValue: "" } });
 }
 
-/** Ids of versions that are not there may have been given by another store. */
+/** Also accepts ids of other S3 servers: they name versions that do not exist here. */
 export function isVersionId(text: string): boolean {
   return /^[0-9a-zA-Z._-]{1,128}$/.test(text);
 }

@@ -1,5 +1,5 @@
-// Which operation a request asks for: by its method, whether it names a bucket and a key, and the
-// sub-resource in its query.
+// Finds the operation of a request by its method, its bucket and key, and the sub-resource in its
+// query.
 import { S3Error } from "../http/s3-error.ts";
 import type { S3Request } from "../http/request.ts";
 import * as settings from "./bucket/bucket-settings.ts";
@@ -21,7 +21,7 @@ import type { Operation } from "./operation.ts";
 
 type Routes = Readonly<Record<string, Operation>>;
 
-/** By method and sub-resource; without one the method alone. */
+/** By method and sub-resource, or by the method alone. */
 const bucketRoutes: Routes = {
   "GET location": buckets.getBucketLocation,
   "GET acl": ownership.getBucketAcl,
@@ -80,7 +80,10 @@ function documentRoutes(...names: readonly string[]): Routes {
   );
 }
 
-/** Sub-resources of S3 that are not built: told by name, never taken for something else. */
+/**
+ * Sub-resources of S3 that are not supported. A request for one is refused by name, and never
+ * handled as another operation.
+ */
 const unsupported = new Set([
   "accelerate",
   "analytics",
@@ -100,7 +103,23 @@ const unsupported = new Set([
   "website",
 ]);
 
-/** NotImplemented, MethodNotAllowed. */
+/** The sub-resources that select an operation. */
+export const subResources: ReadonlySet<string> = new Set([
+  ...[...Object.keys(bucketRoutes), ...Object.keys(objectRoutes)].flatMap((route) => route.split(" ")[1] ?? []),
+  ...unsupported,
+]);
+
+/** Returns all operations that method, address and query can select. */
+export const routedOperations: readonly Operation[] = [
+  ...Object.values(bucketRoutes),
+  ...Object.values(objectRoutes),
+  buckets.listBuckets,
+  listings.listObjectsV2,
+  copyObject,
+  uploads.uploadPartCopy,
+];
+
+/** Throws NotImplemented or MethodNotAllowed. */
 export function operationOf(request: S3Request): Operation {
   const { method, bucket, key, query, headers } = request;
   if (bucket === undefined) {

@@ -1,5 +1,4 @@
-// What a request says about its signer: in the Authorization header, or in the query of a presigned
-// URL.
+// The signer that a request claims, in the Authorization header or in the query of a presigned URL.
 import { S3Error, type S3ErrorCode } from "../http/s3-error.ts";
 import type { SignedRequest } from "./canonical-request.ts";
 import type { Scope } from "./signing-key.ts";
@@ -9,21 +8,21 @@ export const algorithm = "AWS4-HMAC-SHA256";
 export interface Authorization {
   readonly accessKeyId: string;
   readonly scope: Scope;
-  /** Lower-case, in the order in which they are signed. */
+  /** In lower case, in the order signed. */
   readonly signedHeaders: readonly string[];
   readonly signature: string;
-  /** As it is signed: 20260102T030405Z. */
+  /** The time in the signed form: 20260102T030405Z. */
   readonly date: string;
   readonly atMs: number;
-  /** Of a presigned URL: how long it is valid. */
+  /** How long a presigned URL is valid. */
   readonly expiresMs?: number;
 }
 
 const presignedSecondsMax = 604_800;
 
-/** Undefined for a request without one of version 4. */
+/** Returns undefined for a request without a version 4 signature. */
 export function findAuthorization(request: SignedRequest): Authorization | undefined {
-  // A header that is empty says nothing.
+  // An empty header counts as absent.
   const header = request.headers.authorization || undefined;
   const parameters = new Map(request.target.query);
   const isPresigned = parameters.has("X-Amz-Algorithm") || parameters.has("X-Amz-Signature");
@@ -55,7 +54,7 @@ function fromHeader(header: string, { headers }: SignedRequest): Authorization {
   const malformed = (why: string): Error => malformedBy("AuthorizationHeaderMalformed", why);
   const [credential, signedHeaders, signature] = ["Credential", "SignedHeaders", "Signature"].map((name) => {
     const value = parts.get(name);
-    if (value === undefined || value === "") throw malformed(`the header needs the part ${name}.`);
+    if (value === undefined || value === "") throw malformed(`the header lacks the part ${name}.`);
     return value;
   }) as [string, string, string];
   const date = headers["x-amz-date"] ?? headers.date;
@@ -121,7 +120,7 @@ function checkSignedHeaders(text: string, malformed: (why: string) => Error): st
   return names;
 }
 
-/** Either the form that is signed, or the one of the Date header. */
+/** Parses a time in the signed form, or in that of the Date header. */
 function findDate(text: string): { readonly date: string; readonly atMs: number } | undefined {
   const match = /^([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})Z$/.exec(text);
   const atMs =
@@ -134,7 +133,7 @@ function findDate(text: string): { readonly date: string; readonly atMs: number 
   return { date, atMs };
 }
 
-/** The day that the key is made for is the day of the request. */
+/** The signing key must be that of the day of the request. */
 export function checkDay({ scope: { day }, date, expiresMs }: Authorization): void {
   if (day === date.slice(0, 8)) return;
   const code = expiresMs === undefined ? "AuthorizationHeaderMalformed" : "AuthorizationQueryParametersError";

@@ -1,4 +1,4 @@
-// The canonical form of a request, which its signature is computed from.
+// The canonical form of a request, from which its signature is computed.
 import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { encodeUri, type RawTarget } from "../http/raw-target.ts";
@@ -6,14 +6,17 @@ import { encodeUri, type RawTarget } from "../http/raw-target.ts";
 export interface SignedRequest {
   readonly method: string;
   readonly target: RawTarget;
-  /** Lower-case names; repeated ones joined with ", ", as Node does. */
+  /** Names in lower case; repeated headers joined with ", ", as Node does. */
   readonly headers: IncomingHttpHeaders;
 }
 
-/** Of headers that are not ASCII: as their bytes came, or as the UTF-8 of the Latin-1 text that they are. */
+/**
+ * How non-ASCII headers are hashed: as the bytes that arrived, or as the UTF-8 encoding of their
+ * Latin-1 text.
+ */
 export type HeaderBytes = "latin1" | "utf8";
 
-/** The hash of the canonical request. `payload` is the value of x-amz-content-sha256. */
+/** Returns the hash of the canonical request. `payload` is the value of x-amz-content-sha256. */
 export function canonicalHash(
   request: SignedRequest,
   signedHeaders: readonly string[],
@@ -33,12 +36,12 @@ export function canonicalHash(
   return sha256(Buffer.from(text, headerBytes));
 }
 
-/** By a name that the client gives: what every object inherits is no header. */
+/** Ignores inherited properties: the client chooses the name. */
 export function findHeaderOf(headers: IncomingHttpHeaders, name: string): string | readonly string[] | undefined {
   return Object.hasOwn(headers, name) ? headers[name] : undefined;
 }
 
-/** The signature itself is not a part of what a presigned URL signs. */
+/** A presigned URL does not sign its own signature. */
 function canonicalQuery(query: RawTarget["query"]): string {
   return query
     .filter(([name]) => name !== "X-Amz-Signature")
@@ -48,7 +51,7 @@ function canonicalQuery(query: RawTarget["query"]): string {
     .join("&");
 }
 
-/** By code units, which are bytes here: encoded text is ASCII. */
+/** Compares code units, which equal bytes here: encoded text is ASCII. */
 function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }

@@ -1,6 +1,6 @@
-// The body of `aws-chunked` requests: chunks with a size each, perhaps signed, and trailers after
-// them. The bytes pass through as they come; a signature that is wrong ends the stream with an
-// error, so nothing that rests on the whole stream is ever done.
+// The body of `aws-chunked` requests: chunks with their sizes, optionally signed, followed by
+// trailers. Bytes are passed on as they arrive. A wrong signature ends the stream with an error, so
+// the store does not store the object.
 import { createHash, type Hash } from "node:crypto";
 import { S3Error } from "../http/s3-error.ts";
 import { sha256 } from "./canonical-request.ts";
@@ -9,19 +9,19 @@ import type { ChunkSeed, PayloadKind } from "./verify.ts";
 
 export interface ChunkedOptions {
   readonly payload: Extract<PayloadKind, { kind: "chunks" }>;
-  /** x-amz-decoded-content-length. */
+  /** The value of x-amz-decoded-content-length. */
   readonly decodedLength: number;
-  /** Undefined for a request that is not signed. */
+  /** Undefined for an unsigned request. */
   readonly seed?: ChunkSeed | undefined;
-  /** Names that x-amz-trailer declares, lower-case. */
+  /** Names that x-amz-trailer declares, in lower case. */
   readonly declared: readonly string[];
-  /** Called once, before the stream ends. May throw: the trailers are a part of the body. */
+  /** Called once with the trailers, before the stream ends. If it throws, the stream fails. */
   readonly onTrailers?: ((trailers: ReadonlyMap<string, string>) => void) | undefined;
 }
 
 const lineBytesMax = 1024;
 const trailerLinesMax = 16;
-/** Smaller ones cost more to check than they carry. */
+/** The minimum size of a chunk except the last: a smaller one costs more to check than it carries. */
 const signedChunkBytesMin = 8192;
 const emptyHash = sha256("");
 
@@ -71,7 +71,7 @@ function parseHead(line: string, isSigned: boolean): { readonly size: number; re
 }
 
 async function noTrailers(input: ByteReader): Promise<ReadonlyMap<string, string>> {
-  // Some clients leave out the empty line after the last chunk.
+  // Some clients omit the empty line after the last chunk.
   await input.lineEnd({ mayBeEnd: true });
   return new Map();
 }
@@ -98,7 +98,7 @@ async function readTrailers(
   return trailers;
 }
 
-/** Each signature signs the one before it, so that no chunk can be left out, repeated or moved. */
+/** Each signature covers the previous one, so no chunk can be omitted, repeated or moved. */
 class ChunkSignatures {
   readonly #seed: ChunkSeed;
   #previous: string;
@@ -137,7 +137,7 @@ function incomplete(): Error {
   return new S3Error("IncompleteBody");
 }
 
-/** Lines and pieces of a stream. Holds no more than the piece that came last, and one line. */
+/** Reads lines and chunks of a stream. Holds at most the last chunk and one line. */
 class ByteReader {
   readonly #source: AsyncIterator<Uint8Array>;
   #rest: Uint8Array = new Uint8Array();
@@ -147,7 +147,7 @@ class ByteReader {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /** Without its end. Empty at the end of the stream, where that is allowed. */
+  /** Returns a line without its line end; "" at the end of the stream, if that is allowed. */
   async line({ mayBeEnd = false } = {}): Promise<string> {
     const pieces: Uint8Array[] = [];
     for (let length = 0; length <= lineBytesMax;) {
@@ -172,7 +172,7 @@ class ByteReader {
     if ((await this.line(options)) !== "") throw incomplete();
   }
 
-  /** At least one byte, at most `count`. */
+  /** Returns at least one byte and at most `count`. */
   async some(count: number): Promise<Uint8Array> {
     if (!(await this.#fill())) throw incomplete();
     const piece = this.#rest.subarray(0, count);
@@ -180,7 +180,7 @@ class ByteReader {
     return piece;
   }
 
-  /** Nothing may follow. */
+  /** Throws if more data follows. */
   async end(): Promise<void> {
     if (await this.#fill()) throw incomplete();
   }

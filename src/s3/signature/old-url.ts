@@ -1,5 +1,5 @@
-// Presigned URLs of version 2 of the signature, which boto3 and the AWS CLI still make unless they are
-// told otherwise. Requests that sign themselves by it, in a header, are refused.
+// Presigned URLs of signature version 2, which boto3 and the AWS CLI still create by default.
+// Requests with a version 2 signature in a header are refused.
 import { createHmac } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { encodeUri } from "../http/raw-target.ts";
@@ -9,14 +9,19 @@ import { isSame } from "./signing-key.ts";
 
 export interface OldUrl {
   readonly accessKeyId: string;
-  /** What the query says in the place of headers. */
+  /** Headers that the query contains. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 export interface OldUrlVerifier {
   readonly nowMs: number;
-  /** As it is signed: with the bucket, also where that is in the name of the host. */
+  /** The signed path: it includes the bucket, even if that is in the host name. */
   readonly path: string;
+  /**
+   * Query parameters that select the operation. They must be signed in addition to those that
+   * version 2 lists.
+   */
+  readonly subResources: ReadonlySet<string>;
   readonly findSecret: (accessKeyId: string) => string | undefined;
 }
 
@@ -26,8 +31,9 @@ export function isOldUrl({ target: { query } }: SignedRequest): boolean {
   return ["AWSAccessKeyId", "Signature"].every((wanted) => query.some(([name]) => name === wanted));
 }
 
-/** AccessDenied, InvalidAccessKeyId, SignatureDoesNotMatch. */
-export function verifyOldUrl(request: SignedRequest, { nowMs, path, findSecret }: OldUrlVerifier): OldUrl {
+/** Throws AccessDenied, InvalidAccessKeyId or SignatureDoesNotMatch. */
+export function verifyOldUrl(request: SignedRequest, verifier: OldUrlVerifier): OldUrl {
+  const { nowMs, findSecret } = verifier;
   const parameters = new Map(request.target.query);
   const [accessKeyId = "", signature = "", expires = ""] = ["AWSAccessKeyId", "Signature", "Expires"].map((name) =>
     parameters.get(name),
@@ -45,7 +51,7 @@ export function verifyOldUrl(request: SignedRequest, { nowMs, path, findSecret }
   if (endMs > nowMs + expiresMaxMs)
     throw new S3Error("AccessDenied", { message: "A presigned URL is valid for a week at most" });
   const headers = headersOf(request.target.query);
-  const text = stringToSign(request, { ...headers, ...request.headers }, path, expires);
+  const text = stringToSign(request, { ...headers, ...request.headers }, expires, verifier);
   const right = createHmac("sha1", secret).update(text, "utf8").digest("base64");
   if (!isSame(right, signature))
     throw new S3Error("SignatureDoesNotMatch", {
@@ -54,7 +60,7 @@ export function verifyOldUrl(request: SignedRequest, { nowMs, path, findSecret }
   return { accessKeyId, headers };
 }
 
-/** A URL carries what it signs of the headers. */
+/** The headers that a URL signs are in its query. */
 function headersOf(query: SignedRequest["target"]["query"]): Readonly<Record<string, string>> {
   const own = query.map(([name, value]) => [name.toLowerCase(), value] as const);
   return Object.fromEntries(
@@ -65,14 +71,16 @@ function headersOf(query: SignedRequest["target"]["query"]): Readonly<Record<str
 function stringToSign(
   { method, target: { query } }: SignedRequest,
   headers: IncomingHttpHeaders,
-  path: string,
   expires: string,
+  { path, subResources }: OldUrlVerifier,
 ): string {
   const amz = Object.keys(headers)
     .filter((name) => name.startsWith("x-amz-"))
     .sort()
     .map((name) => `${name}:${String(headers[name] ?? "").trim()}\n`);
-  const named = query.filter(([name]) => subResources.has(name) || name.startsWith("response-"));
+  const named = query.filter(
+    ([name]) => signedNames.has(name) || subResources.has(name) || name.startsWith("response-"),
+  );
   const pairs = named
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([name, value]) => (value === "" ? name : `${name}=${value}`));
@@ -81,8 +89,8 @@ function stringToSign(
   return [method, md5, type, expires, amz.join("") + resource].join("\n");
 }
 
-/** What of the query is signed; all else of it is not. */
-const subResources = new Set([
+/** Returns the query parameters that version 2 signs. */
+const signedNames = new Set([
   "accelerate",
   "acl",
   "analytics",

@@ -1,9 +1,9 @@
-// The key of a day, a region and a secret, and what is signed with it.
+// The signing key of a day, a region and a secret, and signatures made with it.
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** What a signature is valid for: the day, the region and the service. */
+/** The scope of a signature: day, region and service. */
 export interface Scope {
-  /** Eight digits. */
+  /** The day, as eight digits. */
   readonly day: string;
   readonly region: string;
 }
@@ -12,7 +12,10 @@ export function scopeText({ day, region }: Scope): string {
   return `${day}/${region}/s3/aws4_request`;
 }
 
-/** A handful of days and secrets at a time; a client cannot make it grow with names of its own. */
+/**
+ * The maximum number of cached keys, enough for a handful of days and secrets. Without a limit,
+ * clients could grow the cache with invented days.
+ */
 const keysMax = 256;
 const keys = new Map<string, Buffer>();
 
@@ -31,7 +34,7 @@ export function sign(key: Buffer, text: string): string {
   return hmac(key, text).toString("hex");
 }
 
-/** In a time that does not tell how much of it is right. */
+/** Compares in constant time, so that the duration does not reveal how much matches. */
 export function isSame(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)];
   return a.length === b.length && timingSafeEqual(a, b);

@@ -1,12 +1,12 @@
-// Who has signed a request. Decided before the body is read, and before anything is looked up: a
-// request that is refused learns nothing about what exists.
+// Verifies who signed a request. This happens before the body is read and before anything is looked
+// up: a refused request learns nothing about what exists.
 import { S3Error } from "../http/s3-error.ts";
 import { algorithm, checkDay, findAuthorization, type Authorization } from "./authorization.ts";
 import { canonicalHash, findHeaderOf, type HeaderBytes, type SignedRequest } from "./canonical-request.ts";
 import { isOldUrl, verifyOldUrl } from "./old-url.ts";
 import { isSame, scopeText, sign, signingKey } from "./signing-key.ts";
 
-/** How the body is protected, as x-amz-content-sha256 says. */
+/** How the body is protected, according to x-amz-content-sha256. */
 export type PayloadKind =
   | { readonly kind: "hash"; readonly sha256: string }
   | { readonly kind: "unsigned" }
@@ -15,9 +15,11 @@ export type PayloadKind =
 export interface Verified {
   readonly accessKeyId: string;
   readonly payload: PayloadKind;
-  /** What the signatures of chunks build on. */
+  /** When the request was signed; undefined for a version 2 URL, which contains only its expiry. */
+  readonly signedAtMs?: number;
+  /** The signature that begins the chain of chunk signatures. */
   readonly seed?: ChunkSeed;
-  /** What a URL says in the place of headers. */
+  /** Headers that a presigned URL contains. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -31,25 +33,30 @@ export interface ChunkSeed {
 export interface Verifier {
   readonly region: string;
   readonly nowMs: number;
-  /** As version 2 of the signature signs it. Default: as it was sent. */
+  /** The path as signature version 2 signs it. Default: as sent. */
   readonly path?: string;
+  /**
+   * Query parameters that select the operation. Version 2 must sign them; version 4 signs the whole
+   * query.
+   */
+  readonly subResources?: ReadonlySet<string>;
   findSecret(accessKeyId: string): string | undefined;
 }
 
 const skewMs = 15 * 60_000;
 
-/** Undefined for a request that is not signed. S3Error for one that is not signed rightly. */
+/** Returns who signed the request; undefined if nobody did. Throws S3Error for a wrong signature. */
 export function verifySignature(request: SignedRequest, verifier: Verifier): Verified | undefined {
   const authorization = findAuthorization(request);
   if (authorization === undefined) return isOldUrl(request) ? fromOldUrl(request, verifier) : undefined;
-  const { accessKeyId, scope, signedHeaders, signature, date } = authorization;
+  const { accessKeyId, scope, signedHeaders, signature, date, atMs: signedAtMs } = authorization;
   const isPresigned = authorization.expiresMs !== undefined;
   const secret = verifier.findSecret(accessKeyId);
   if (secret === undefined) throw new S3Error("InvalidAccessKeyId", { details: { AWSAccessKeyId: accessKeyId } });
   checkDay(authorization);
   checkTime(authorization, verifier.nowMs);
   if (scope.region !== verifier.region) throw wrongRegion(scope.region, verifier.region, isPresigned);
-  // A URL is signed before its body is known: what the header says of the body comes later.
+  // A URL is signed before its body is known, so the header about the body is not signed.
   const isLater = isPresigned && !signedHeaders.includes(payloadHeader);
   const hash = payloadHash(request, isLater);
   mustSignAmzHeaders(request, isLater ? [...signedHeaders, payloadHeader] : signedHeaders);
@@ -58,18 +65,36 @@ export function verifySignature(request: SignedRequest, verifier: Verifier): Ver
   const textOf = (headerBytes?: HeaderBytes): string =>
     [algorithm, date, scopeText(scope), canonicalHash(request, signedHeaders, hash, headerBytes)].join("\n");
   const text = textOf();
-  // A client may sign the UTF-8 of a header, and send it in Latin-1.
+  // A client may sign the UTF-8 encoding of a header and send it in Latin-1.
   if (!isSame(sign(key, text), signature) && !isSame(sign(key, textOf("utf8")), signature))
     throw new S3Error("SignatureDoesNotMatch", {
       details: { AWSAccessKeyId: accessKeyId, StringToSign: text, SignatureProvided: signature },
     });
-  return { accessKeyId, payload, seed: { signature, date, scope: scopeText(scope), key } };
+  const headers = isPresigned ? headersOfUrl(request) : {};
+  return { accessKeyId, payload, headers, signedAtMs, seed: { signature, date, scope: scopeText(scope), key } };
+}
+
+/** Parameters of a presigned URL that do not stand for a header. */
+const ownParameters =
+  /^x-amz-(algorithm|credential|date|expires|signedheaders|signature|security-token|content-sha256)$/;
+
+/**
+ * SDKs move headers into the URL when they presign. Checksums in a URL are ignored, because SDKs
+ * put that of an empty body there.
+ */
+function headersOfUrl({ target: { query } }: SignedRequest): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    query
+      .map(([name, value]) => [name.toLowerCase(), value] as const)
+      .filter(([name]) => name.startsWith("x-amz-") && !ownParameters.test(name) && !name.includes("checksum")),
+  );
 }
 
 function fromOldUrl(request: SignedRequest, verifier: Verifier): Verified {
   const { accessKeyId, headers } = verifyOldUrl(request, {
     nowMs: verifier.nowMs,
     path: verifier.path ?? request.target.path,
+    subResources: verifier.subResources ?? new Set(),
     findSecret: (id) => verifier.findSecret(id),
   });
   return { accessKeyId, headers, payload: laterPayload(request, "UNSIGNED-PAYLOAD") };
@@ -95,7 +120,10 @@ function wrongRegion(given: string, region: string, isPresigned: boolean): Error
   return new S3Error(code, { message, details: { Region: region } });
 }
 
-/** A header that a stranger could add on the way must not change what is done. */
+/**
+ * All `x-amz-` headers must be signed: otherwise a third party could add one in transit that
+ * changes the operation.
+ */
 function mustSignAmzHeaders({ headers }: SignedRequest, signedHeaders: readonly string[]): void {
   const unsigned = Object.keys(headers).filter((name) => name.startsWith("x-amz-") && !signedHeaders.includes(name));
   const missing = signedHeaders.filter((name) => findHeaderOf(headers, name) === undefined && name !== payloadHeader);
@@ -107,27 +135,30 @@ function mustSignAmzHeaders({ headers }: SignedRequest, signedHeaders: readonly 
 
 const payloadHeader = "x-amz-content-sha256";
 
-/** What the signature says of the body. */
+/** Returns the payload hash that is part of the signature. */
 function payloadHash({ headers, target }: SignedRequest, isLater: boolean): string {
-  if (isLater) return new Map(target.query).get("X-Amz-Content-Sha256") ?? "UNSIGNED-PAYLOAD";
+  if (isLater) return target.query.find(([name]) => name.toLowerCase() === payloadHeader)?.[1] ?? "UNSIGNED-PAYLOAD";
   const header = headers[payloadHeader];
   if (typeof header === "string") return header;
   const message = "Missing required header for this request: x-amz-content-sha256";
   throw new S3Error("InvalidRequest", { message });
 }
 
-/** A hash that no body has is a mismatch, whatever the body is. */
+/** An invalid hash, or one that differs from that in the URL, can match no body. */
 function laterPayload({ headers }: SignedRequest, hash: string): PayloadKind {
   const header = headers[payloadHeader];
   if (typeof header !== "string") return payloadKind(hash);
+  const mismatch = (cause?: unknown): Error =>
+    new S3Error("XAmzContentSHA256Mismatch", { details: { ClientComputedContentSHA256: header }, cause });
+  if (hash !== "UNSIGNED-PAYLOAD" && header.toLowerCase() !== hash.toLowerCase()) throw mismatch();
   try {
     return payloadKind(header);
   } catch (cause) {
-    throw new S3Error("XAmzContentSHA256Mismatch", { details: { ClientComputedContentSHA256: header }, cause });
+    throw mismatch(cause);
   }
 }
 
-/** InvalidArgument, NotImplemented. */
+/** Throws InvalidArgument or NotImplemented. */
 export function payloadKind(value: string): PayloadKind {
   switch (value) {
     case "UNSIGNED-PAYLOAD":

@@ -1,16 +1,19 @@
-// Whether the gateway can do its work: the folder answers, within a time in which a load balancer
-// wants to know.
+// Health reports whether the gateway can work: the folder must respond within a time that suits a
+// load balancer.
 import type { ObjectStore } from "../../objects/index.ts";
 import type { Answer } from "../http/answer.ts";
 
 export interface HealthOptions {
   /** Default 2_000. */
   readonly timeoutMs?: number | undefined;
-  /** How long an answer counts: a crowd of questions asks the folder once. Default 1_000. */
+  /**
+   * How long a result is reused, so that many requests cause one check of the folder. Default
+   * 1_000.
+   */
   readonly freshMs?: number | undefined;
 }
 
-/** A name that a bucket may have; whether there is one is all the same. */
+/** The name of the bucket that the check looks up. It need not exist. */
 const probe = "holdfast-health";
 
 export class Health {
@@ -26,18 +29,18 @@ export class Health {
     this.#freshMs = freshMs;
   }
 
-  /** 200, or 503 while the folder does not answer or the gateway is about to end. */
+  /** 200, or 503 while the folder does not respond or the gateway is closing. */
   async answer(isClosing: boolean): Promise<Answer> {
     const headers = { "content-type": "text/plain; charset=utf-8", "cache-control": "no-store" };
     if (isClosing) return { status: 503, headers, body: "closing\n" };
     return (await this.#isHealthy())
       ? { status: 200, headers, body: "ok\n" }
-      : { status: 503, headers, body: "the folder does not answer\n" };
+      : { status: 503, headers, body: "the folder does not respond\n" };
   }
 
   async #isHealthy(): Promise<boolean> {
     if (this.#known !== undefined && performance.now() - this.#known.atMs < this.#freshMs) return this.#known.isHealthy;
-    // One question at a time: a folder that hangs would keep every other one.
+    // Only one check runs at a time: if the folder hangs, checks must not pile up.
     this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<boolean>((resolve) => {

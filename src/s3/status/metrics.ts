@@ -1,10 +1,10 @@
-// What the gateway counts: requests, errors, times and bytes. No names of buckets, keys or key
-// pairs: metrics are read by others than objects are.
+// Counts requests, errors, durations and bytes. Metrics contain no names of buckets, keys or key
+// pairs, because others may read them than read the objects.
 import { metricText, prometheusContentType, type Sample } from "../../format/prometheus-text.ts";
 import type { Answer } from "../http/answer.ts";
 import type { S3AccessEntry } from "../http/access-entry.ts";
 
-/** Upper ends, in seconds. */
+/** Upper bounds of the histogram buckets, in seconds. */
 const durationBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 export interface Gauges {
@@ -13,7 +13,7 @@ export interface Gauges {
 }
 
 interface Durations {
-  /** For each bound, and one more for what is above all of them. */
+  /** One count per bound, and one for everything above. */
   readonly counts: number[];
   sumSeconds: number;
 }
@@ -44,29 +44,24 @@ export class Metrics {
     const one = (value: number): Sample[] => [{ labels: {}, value }];
     const { user, system } = process.cpuUsage();
     return [
-      metricText("counter", "holdfast_s3_requests_total", "Requests that were answered; code is that of the error.", [
+      metricText("counter", "holdfast_s3_requests_total", "Completed requests; code is the error code.", [
         ...this.#requests.values(),
       ]),
       metricText(
         "histogram",
         "holdfast_s3_request_duration_seconds",
-        "From the head of the request to the end of the answer.",
+        "From the head of the request to the end of the response.",
         [...this.#durations].flatMap(([operation, durations]) => histogram(operation, durations)),
       ),
       metricText("counter", "holdfast_s3_received_bytes_total", "Bodies of requests, as declared.", one(this.#bytesIn)),
-      metricText("counter", "holdfast_s3_sent_bytes_total", "Bodies of answers.", one(this.#bytesOut)),
+      metricText("counter", "holdfast_s3_sent_bytes_total", "Bodies of responses.", one(this.#bytesOut)),
       metricText(
         "counter",
         "holdfast_s3_cut_off_total",
-        "Requests whose client did not get its answer.",
+        "Requests whose client did not get the whole response.",
         one(this.#cutOff),
       ),
-      metricText(
-        "gauge",
-        "holdfast_s3_requests_under_way",
-        "Requests that are not yet answered.",
-        one(requestsUnderWay),
-      ),
+      metricText("gauge", "holdfast_s3_requests_under_way", "Requests in progress.", one(requestsUnderWay)),
       metricText("gauge", "holdfast_s3_connections", "Open connections.", one(connections)),
       metricText("counter", "process_cpu_seconds_total", "User and system time.", one((user + system) / 1e6)),
       metricText("gauge", "process_resident_memory_bytes", "Resident memory.", one(process.memoryUsage.rss())),

@@ -1,5 +1,5 @@
-// The gateway's own pages, for load balancers and monitoring: `/-/health` and `/-/metrics`, for `-` is
-// no name that a bucket can have. They are answered without a signature, and tell nothing about what is stored.
+// The gateway's own pages for load balancers and monitoring: `/-/health` and `/-/metrics`. No
+// bucket can be named `-`. The pages need no signature and reveal nothing about the stored data.
 import type { ObjectStore } from "../../objects/index.ts";
 import type { Answer } from "../http/answer.ts";
 import type { S3AccessEntry } from "../http/access-entry.ts";
@@ -8,7 +8,7 @@ import { S3Error } from "../http/s3-error.ts";
 import { Health } from "./health.ts";
 import { Metrics, type Gauges } from "./metrics.ts";
 
-/** Where a bucket stands in a path. */
+/** Stands in the path where other requests have a bucket. */
 export const statusBucket = "-";
 
 export class StatusPages {
@@ -24,7 +24,7 @@ export class StatusPages {
     this.#metrics?.add(entry);
   }
 
-  /** Undefined where there is no such page. MethodNotAllowed. */
+  /** Undefined if there is no such page. Throws MethodNotAllowed. */
   async find(
     page: string,
     { incoming: { method = "" }, note }: Exchange,

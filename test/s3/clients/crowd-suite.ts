@@ -29,7 +29,7 @@ async function start(directory: string): Promise<GatewayProcess> {
 
 describe("slow clients", () => {
   it(
-    "by the hundred neither keep others waiting nor fill the memory, and are let go",
+    "by the hundred neither block others nor fill the memory, and are disconnected",
     { timeout: timeoutMs },
     async () => {
       const gateway = await start(await newFolder());
@@ -60,54 +60,50 @@ describe("slow clients", () => {
 });
 
 describe("three gateways", () => {
-  it(
-    "of which one is killed or stopped in each round lose nothing that was acknowledged",
-    { timeout: timeoutMs },
-    async () => {
-      const directory = await newFolder();
-      const gateways = await Promise.all([0, 1, 2].map(() => start(directory)));
-      const digests = new Map<string, string>();
-      const acknowledged = new Set<string>();
-      let count = 0;
-      for (let round = 0; round < rounds; round++) {
-        const victim = gateways[round % 3] as GatewayProcess;
-        let isOver = false;
-        const worker = async (index: number): Promise<void> => {
-          const client = clientOf((gateways[index % 3] as GatewayProcess).url);
-          while (!isOver) {
-            const body = randomBytes(1 + ((count * 7919) % 300_000));
-            const Key = `k${count++}`;
-            digests.set(Key, createHash("md5").update(body).digest("hex"));
-            const isDone = await client.send(new s3.PutObjectCommand({ Bucket: "plain", Key, Body: body })).then(
-              () => true,
-              () => false,
-            );
-            if (isDone) acknowledged.add(Key);
-            else if (index % 3 === round % 3) break;
-          }
-          client.destroy();
-        };
-        const workers = Array.from({ length: 9 }, (_, index) => worker(index));
-        const goal = acknowledged.size + 30;
-        await until(() => acknowledged.size >= goal);
-        victim.kill(round % 2 === 0 ? "SIGKILL" : "SIGSTOP");
-        await until(() => acknowledged.size >= goal + 30);
-        victim.kill("SIGCONT");
-        isOver = true;
-        await Promise.all(workers);
-        if (round % 2 === 0) gateways[round % 3] = await start(directory);
-      }
-      const client = clientOf((gateways[0] as GatewayProcess).url);
-      const listed: string[] = [];
-      for await (const page of s3.paginateListObjectsV2({ client }, { Bucket: "plain" }))
-        listed.push(...(page.Contents ?? []).map(({ Key = "" }) => Key));
-      expect([...acknowledged].filter((key) => !listed.includes(key))).toEqual([]);
-      for (const Key of listed) {
-        const { Body } = await client.send(new s3.GetObjectCommand({ Bucket: "plain", Key }));
-        const bytes = (await Body?.transformToByteArray()) ?? new Uint8Array();
-        expect(createHash("md5").update(bytes).digest("hex"), Key).toBe(digests.get(Key));
-      }
-      client.destroy();
-    },
-  );
+  it("lose nothing acknowledged while one is killed or stopped in each round", { timeout: timeoutMs }, async () => {
+    const directory = await newFolder();
+    const gateways = await Promise.all([0, 1, 2].map(() => start(directory)));
+    const digests = new Map<string, string>();
+    const acknowledged = new Set<string>();
+    let count = 0;
+    for (let round = 0; round < rounds; round++) {
+      const victim = gateways[round % 3] as GatewayProcess;
+      let isOver = false;
+      const worker = async (index: number): Promise<void> => {
+        const client = clientOf((gateways[index % 3] as GatewayProcess).url);
+        while (!isOver) {
+          const body = randomBytes(1 + ((count * 7919) % 300_000));
+          const Key = `k${count++}`;
+          digests.set(Key, createHash("md5").update(body).digest("hex"));
+          const isDone = await client.send(new s3.PutObjectCommand({ Bucket: "plain", Key, Body: body })).then(
+            () => true,
+            () => false,
+          );
+          if (isDone) acknowledged.add(Key);
+          else if (index % 3 === round % 3) break;
+        }
+        client.destroy();
+      };
+      const workers = Array.from({ length: 9 }, (_, index) => worker(index));
+      const goal = acknowledged.size + 30;
+      await until(() => acknowledged.size >= goal);
+      victim.kill(round % 2 === 0 ? "SIGKILL" : "SIGSTOP");
+      await until(() => acknowledged.size >= goal + 30);
+      victim.kill("SIGCONT");
+      isOver = true;
+      await Promise.all(workers);
+      if (round % 2 === 0) gateways[round % 3] = await start(directory);
+    }
+    const client = clientOf((gateways[0] as GatewayProcess).url);
+    const listed: string[] = [];
+    for await (const page of s3.paginateListObjectsV2({ client }, { Bucket: "plain" }))
+      listed.push(...(page.Contents ?? []).map(({ Key = "" }) => Key));
+    expect([...acknowledged].filter((key) => !listed.includes(key))).toEqual([]);
+    for (const Key of listed) {
+      const { Body } = await client.send(new s3.GetObjectCommand({ Bucket: "plain", Key }));
+      const bytes = (await Body?.transformToByteArray()) ?? new Uint8Array();
+      expect(createHash("md5").update(bytes).digest("hex"), Key).toBe(digests.get(Key));
+    }
+    client.destroy();
+  });
 });

@@ -58,7 +58,7 @@ describe(`an object of ${size / gibibyte} GiB`, () => {
   }
 
   it(
-    "goes up in one put of at most 5 GiB, and comes back whole and in ranges, in constant memory",
+    "is uploaded by one put of at most 5 GiB, and read whole and in ranges, in constant memory",
     async () => {
       const client = clientOf(bench().gateway.url);
       const Body = blocks(0, putSize);
@@ -73,7 +73,7 @@ describe(`an object of ${size / gibibyte} GiB`, () => {
   );
 
   it(
-    "goes up in parts, four at a time, and comes back in ranges, in constant memory",
+    "is uploaded in parts, four at a time, and read in ranges, in constant memory",
     async () => {
       const client = clientOf(bench().gateway.url);
       const where = { Bucket: "tools", Key: "parts" };

@@ -21,14 +21,14 @@ describe.skipIf(version === undefined)(`rclone (${version ?? "missing"})`, () =>
     });
   };
 
-  it("makes, lists and removes buckets", async () => {
+  it("creates, lists and removes buckets", async () => {
     await rclone("mkdir", "hf:made");
     expect(await rclone("lsd", "hf:")).toMatch(/ made\n/);
     await rclone("rmdir", "hf:made");
     expect(await rclone("lsd", "hf:")).not.toMatch(/ made\n/);
   });
 
-  it("syncs a tree up and down, finds no difference, and every byte comes back", async () => {
+  it("syncs a tree up and down, finds no difference, and changes no byte", async () => {
     const { directory } = bench();
     makeFiles(join(directory, "up"));
     await rclone("sync", "up", "hf:tools/tree");

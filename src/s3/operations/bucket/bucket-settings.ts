@@ -1,19 +1,20 @@
 // The settings of a bucket: versioning, tags and object lock.
 import type { BucketConfig } from "../../../objects/index.ts";
+import { xmlBody } from "../../body/small-document.ts";
 import { emptyAnswer, xmlAnswer } from "../../http/answer.ts";
 import { S3Error } from "../../http/s3-error.ts";
 import { malformed, type XmlElement } from "../../http/xml-in.ts";
 import { tagsAsXml, tagsOfXml } from "../object/tag-set.ts";
-import { bucketOf, operation, xmlBody, type Operation } from "../operation.ts";
+import { bucketOf, operation, type Operation } from "../operation.ts";
 
-export const getVersioning: Operation = operation("GetBucketVersioning", "read", async (request, place) => {
-  const state = await (await bucketOf(request, place)).versioning();
+export const getVersioning: Operation = operation("GetBucketVersioning", "read", async (request, service) => {
+  const state = await (await bucketOf(request, service)).versioning();
   const Status = state === "off" ? undefined : state === "enabled" ? "Enabled" : "Suspended";
   return xmlAnswer("VersioningConfiguration", { Status });
 });
 
-export const putVersioning: Operation = operation("PutBucketVersioning", "manage", async (request, place) => {
-  const bucket = await bucketOf(request, place);
+export const putVersioning: Operation = operation("PutBucketVersioning", "manage", async (request, service) => {
+  const bucket = await bucketOf(request, service);
   const root = await xmlBody(request, "VersioningConfiguration");
   const status = root.findText("Status");
   if (root.findText("MfaDelete") === "Enabled")
@@ -27,29 +28,29 @@ export const putVersioning: Operation = operation("PutBucketVersioning", "manage
   return emptyAnswer();
 });
 
-export const getBucketTagging: Operation = operation("GetBucketTagging", "read", async (request, place) => {
-  const { tags } = await (await bucketOf(request, place)).config();
+export const getBucketTagging: Operation = operation("GetBucketTagging", "read", async (request, service) => {
+  const { tags } = await (await bucketOf(request, service)).config();
   if (Object.keys(tags).length === 0) throw new S3Error("NoSuchTagSet");
   return xmlAnswer("Tagging", tagsAsXml(tags));
 });
 
-export const putBucketTagging: Operation = operation("PutBucketTagging", "manage", async (request, place) => {
-  const bucket = await bucketOf(request, place);
+export const putBucketTagging: Operation = operation("PutBucketTagging", "manage", async (request, service) => {
+  const bucket = await bucketOf(request, service);
   await bucket.setConfig({ tags: tagsOfXml(await xmlBody(request, "Tagging"), { isBucket: true }) });
   return emptyAnswer(204);
 });
 
-export const deleteBucketTagging: Operation = operation("DeleteBucketTagging", "manage", async (request, place) => {
-  await (await bucketOf(request, place)).setConfig({ tags: {} });
+export const deleteBucketTagging: Operation = operation("DeleteBucketTagging", "manage", async (request, service) => {
+  await (await bucketOf(request, service)).setConfig({ tags: {} });
   return emptyAnswer(204);
 });
 
-/** How a period in years was put, which is kept in days. */
+/** The document that records a retention period given in years, because the store only knows days. */
 const yearsName = "defaultRetentionYears";
 const yearDays = 365;
 
-export const getObjectLock: Operation = operation("GetObjectLockConfiguration", "read", async (request, place) => {
-  const { objectLock, defaultRetention, documents } = await (await bucketOf(request, place)).config();
+export const getObjectLock: Operation = operation("GetObjectLockConfiguration", "read", async (request, service) => {
+  const { objectLock, defaultRetention, documents } = await (await bucketOf(request, service)).config();
   if (!objectLock) throw new S3Error("ObjectLockConfigurationNotFoundError");
   const years = Number(documents[yearsName] ?? 0);
   const Rule = defaultRetention && {
@@ -61,8 +62,8 @@ export const getObjectLock: Operation = operation("GetObjectLockConfiguration", 
   return xmlAnswer("ObjectLockConfiguration", { ObjectLockEnabled: "Enabled", Rule });
 });
 
-export const putObjectLock: Operation = operation("PutObjectLockConfiguration", "manage", async (request, place) => {
-  const bucket = await bucketOf(request, place);
+export const putObjectLock: Operation = operation("PutObjectLockConfiguration", "manage", async (request, service) => {
+  const bucket = await bucketOf(request, service);
   const root = await xmlBody(request, "ObjectLockConfiguration");
   if (root.findText("ObjectLockEnabled") !== "Enabled") throw malformed();
   const { versioning } = await bucket.config();
@@ -91,7 +92,7 @@ function retentionOfXml(
   return { mode, days: days ?? (years ?? 0) * yearDays, years };
 }
 
-/** InvalidRetentionPeriod, MalformedXML. */
+/** Throws InvalidRetentionPeriod or MalformedXML. */
 function periodOf(element: XmlElement, name: string): number | undefined {
   const text = element.findText(name);
   if (text === undefined) return undefined;

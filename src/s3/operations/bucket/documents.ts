@@ -1,7 +1,8 @@
-// Settings of a bucket that are kept as they were sent: rules for pages, policies, what is public.
+// Settings of a bucket that are stored as sent: CORS rules, policy, public-access block, ownership
+// controls.
 import type { Bucket } from "../../../objects/index.ts";
 import { checkCors } from "../../access/cors.ts";
-import { checkPolicy } from "../../access/bucket-policy.ts";
+import { checkPolicy } from "../../access/check-policy.ts";
 import { blockAsXml } from "../../access/public-access.ts";
 import { readSmallBody } from "../../body/incoming-body.ts";
 import { emptyAnswer } from "../../http/answer.ts";
@@ -13,13 +14,12 @@ import { checkOwnership } from "./ownership.ts";
 interface DocumentSetting {
   readonly what: string;
   readonly absent: S3ErrorCode;
-  /** A policy is JSON. */
+  /** True for a policy. */
   readonly isJson?: boolean;
-  /** Throws when the document cannot be one. What it gives is kept in place of what was sent. */
+  /** Throws if the document is invalid. If it returns a text, that text is stored instead. */
   readonly check: (bytes: Buffer, bucket: Bucket) => string | void | Promise<string | void>;
 }
 
-/** Kept as they were sent, unless their check says otherwise. */
 const documentSettings: Readonly<Record<string, DocumentSetting>> = {
   cors: {
     what: "BucketCors",
@@ -42,8 +42,8 @@ const documentBytesMax = 64 * 1024;
 
 export function getDocument(name: string): Operation {
   const { what, absent, isJson = false } = settingOf(name);
-  return operation(`Get${what}`, "read", async (request, place) => {
-    const text = (await (await bucketOf(request, place)).config()).documents[name];
+  return operation(`Get${what}`, "read", async (request, service) => {
+    const text = (await (await bucketOf(request, service)).config()).documents[name];
     if (text === undefined) throw new S3Error(absent);
     return { status: 200, headers: { "content-type": isJson ? "application/json" : "application/xml" }, body: text };
   });
@@ -51,8 +51,8 @@ export function getDocument(name: string): Operation {
 
 export function putDocument(name: string): Operation {
   const { what, isJson = false, check } = settingOf(name);
-  return operation(`Put${what}`, "manage", async (request, place) => {
-    const bucket = await bucketOf(request, place);
+  return operation(`Put${what}`, "manage", async (request, service) => {
+    const bucket = await bucketOf(request, service);
     const bytes = await readSmallBody(request, documentBytesMax);
     const kept = await check(bytes, bucket);
     await bucket.setDocument(name, kept ?? bytes.toString("utf8"));
@@ -61,8 +61,8 @@ export function putDocument(name: string): Operation {
 }
 
 export function deleteDocument(name: string): Operation {
-  return operation(`Delete${settingOf(name).what}`, "manage", async (request, place) => {
-    await (await bucketOf(request, place)).setDocument(name, undefined);
+  return operation(`Delete${settingOf(name).what}`, "manage", async (request, service) => {
+    await (await bucketOf(request, service)).setDocument(name, undefined);
     return emptyAnswer(204);
   });
 }

@@ -1,9 +1,9 @@
-// When a lifecycle rule will let an object go, as the header x-amz-expiration tells it.
+// The header x-amz-expiration: when a lifecycle rule will expire an object.
 import { expiryMs, type Bucket, type LifecycleRule, type ObjectVersion } from "../../../objects/index.ts";
 
 type Tags = Readonly<Record<string, string>>;
 
-/** Of a version that is current. `tags`: as far as they are known already. */
+/** `version` must be the current one. `tags`: its tags, if already known. */
 export async function expirationHeader(
   bucket: Bucket,
   version: ObjectVersion,

@@ -1,30 +1,36 @@
-// The lifecycle of a bucket: kept as it was put, and told to the store in its own words.
+// The lifecycle configuration of a bucket: stored as sent, and translated into the rules of the
+// store.
 import { randomUUID } from "node:crypto";
 import type { LifecycleRule } from "../../../objects/index.ts";
+import { xmlBody } from "../../body/small-document.ts";
 import { emptyAnswer, xmlAnswer } from "../../http/answer.ts";
 import { S3Error } from "../../http/s3-error.ts";
 import { malformed, type XmlElement } from "../../http/xml-in.ts";
 import { formatXml, type XmlContent } from "../../http/xml-out.ts";
-import { bucketOf, operation, xmlBody, type Operation } from "../operation.ts";
+import { bucketOf, operation, type Operation } from "../operation.ts";
 
 const name = "lifecycle";
 const rulesMax = 1000;
 const idLengthMax = 255;
 
-export const getLifecycle: Operation = operation("GetBucketLifecycleConfiguration", "read", async (request, place) => {
-  const { lifecycle, documents } = await (await bucketOf(request, place)).config();
-  const text = documents[name];
-  if (text !== undefined) return { status: 200, headers: { "content-type": "application/xml" }, body: text };
-  // Put by a program through the library.
-  if (lifecycle.length === 0) throw new S3Error("NoSuchLifecycleConfiguration");
-  return xmlAnswer("LifecycleConfiguration", { Rule: lifecycle.map(ruleAsXml) });
-});
+export const getLifecycle: Operation = operation(
+  "GetBucketLifecycleConfiguration",
+  "read",
+  async (request, service) => {
+    const { lifecycle, documents } = await (await bucketOf(request, service)).config();
+    const text = documents[name];
+    if (text !== undefined) return { status: 200, headers: { "content-type": "application/xml" }, body: text };
+    // There is no document: a program set the rules through the library.
+    if (lifecycle.length === 0) throw new S3Error("NoSuchLifecycleConfiguration");
+    return xmlAnswer("LifecycleConfiguration", { Rule: lifecycle.map(ruleAsXml) });
+  },
+);
 
 export const putLifecycle: Operation = operation(
   "PutBucketLifecycleConfiguration",
   "manage",
-  async (request, place) => {
-    const bucket = await bucketOf(request, place);
+  async (request, service) => {
+    const bucket = await bucketOf(request, service);
     const rules = (await xmlBody(request, "LifecycleConfiguration")).all("Rule");
     if (rules.length === 0 || rules.length > rulesMax) throw malformed();
     const ids = rules.map((rule) => rule.findText("ID") || randomUUID());
@@ -43,8 +49,8 @@ export const putLifecycle: Operation = operation(
   },
 );
 
-export const deleteLifecycle: Operation = operation("DeleteBucketLifecycle", "manage", async (request, place) => {
-  await (await bucketOf(request, place)).setDocument(name, undefined, { lifecycle: [] });
+export const deleteLifecycle: Operation = operation("DeleteBucketLifecycle", "manage", async (request, service) => {
+  await (await bucketOf(request, service)).setDocument(name, undefined, { lifecycle: [] });
   return emptyAnswer(204);
 });
 
@@ -67,14 +73,14 @@ function isEnabled(rule: XmlElement): boolean {
 
 const actions = ["Expiration", "NoncurrentVersionExpiration", "AbortIncompleteMultipartUpload"];
 
-/** MalformedXML, InvalidArgument, InvalidRequest, NotImplemented. */
+/** Throws MalformedXML, InvalidArgument, InvalidRequest or NotImplemented. */
 function ruleOfXml(rule: XmlElement): LifecycleRule {
   for (const absent of ["Transition", "NoncurrentVersionTransition"])
     if (rule.find(absent) !== undefined)
       throw new S3Error("NotImplemented", { message: `Lifecycle rules with a ${absent} are not implemented.` });
   if (!actions.some((action) => rule.find(action) !== undefined))
     throw new S3Error("InvalidRequest", { message: "At least one action needs to be specified in a rule" });
-  // One of them, and only one.
+  // A rule must have exactly one of these elements.
   if ((rule.find("Filter") === undefined) === (rule.find("Prefix") === undefined)) throw malformed();
   const noncurrent = rule.find("NoncurrentVersionExpiration");
   const abort = rule.find("AbortIncompleteMultipartUpload");
@@ -82,7 +88,7 @@ function ruleOfXml(rule: XmlElement): LifecycleRule {
   const isOfVersions = [filter.tags, filter.bytesAbove, filter.bytesBelow].some((each) => each !== undefined);
   if (isOfVersions && (abort !== undefined || rule.find("Expiration")?.find("ExpiredObjectDeleteMarker") !== undefined))
     throw new S3Error("InvalidRequest", {
-      message: "Uploads and delete markers have no tags and no size: a rule for them cannot have a filter for those.",
+      message: "Uploads and delete markers have no tags and no size, so a rule for them cannot filter by those.",
     });
   return {
     ...filter,
@@ -121,7 +127,7 @@ function filterOf(rule: XmlElement): Pick<LifecycleRule, "prefix" | "tags" | "by
   };
 }
 
-/** MalformedXML. */
+/** Throws MalformedXML. */
 function bytesOf(part: XmlElement, element: string): number | undefined {
   const text = part.findText(element);
   if (text === undefined) return undefined;
@@ -146,7 +152,7 @@ function expirationOf(expiration: XmlElement | undefined): Expiration {
 
 const dayMs = 86_400_000;
 
-/** A day, which begins at midnight in UTC. MalformedXML, InvalidArgument. */
+/** Parses a date at midnight UTC. Throws MalformedXML or InvalidArgument. */
 function dateMs(text: string): number {
   const atMs = Date.parse(text);
   if (!/^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+(Z|[+-][0-9:]+)?)?$/.test(text) || Number.isNaN(atMs)) throw malformed();
@@ -187,7 +193,7 @@ function optional<Name extends string, T>(option: Name, value: T | undefined): {
   return value === undefined ? {} : ({ [option]: value } as { readonly [K in Name]?: T });
 }
 
-/** MalformedXML; InvalidArgument unless it is positive. */
+/** Parses a whole number. Throws MalformedXML, or InvalidArgument unless it is positive. */
 function countOf(parent: XmlElement | undefined, element: string): number | undefined {
   const text = parent?.findText(element);
   if (text === undefined) return undefined;

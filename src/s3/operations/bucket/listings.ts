@@ -1,5 +1,5 @@
-// Listings: objects in both versions of the operation, and versions.
-import type { ObjectVersion } from "../../../objects/index.ts";
+// Listings of objects, in both versions of the operation, and of versions.
+import type { DamagedVersion, ListPage, ObjectVersion, VersionPage } from "../../../objects/index.ts";
 import { accountAsXml, ownerOf } from "../../access/account.ts";
 import { xmlAnswer } from "../../http/answer.ts";
 import { encodeUri } from "../../http/raw-target.ts";
@@ -11,16 +11,16 @@ import { bucketOf, operation, type Operation } from "../operation.ts";
 
 const keysMax = 1000;
 
-export const listObjects: Operation = operation("ListObjects", "read", async (request, place) => {
-  const bucket = await bucketOf(request, place);
+export const listObjects: Operation = operation("ListObjects", "read", async (request, service) => {
+  const bucket = await bucketOf(request, service);
   const { prefix, delimiter, limit, encode, encodingType } = listArguments(request);
   const marker = request.query.get("marker") ?? "";
   const page =
     limit === 0 ? nothing : await bucket.list({ prefix, delimiter, after: marker === "" ? undefined : marker, limit });
-  const { objects, prefixes, next } = page;
+  const { objects, prefixes, damaged, next } = page;
   const last = next ?? objects.at(-1)?.key;
   const owner = accountAsXml(await ownerOf(bucket));
-  return xmlAnswer("ListBucketResult", {
+  const content = {
     Name: bucket.name,
     Prefix: encode(prefix ?? ""),
     Marker: encode(marker),
@@ -29,24 +29,26 @@ export const listObjects: Operation = operation("ListObjects", "read", async (re
     Delimiter: delimiter === undefined ? undefined : encode(delimiter),
     EncodingType: encodingType,
     IsTruncated: next !== undefined,
-    Contents: objects.map((object) => entryOf(object, encode, owner)),
+    Contents: inOrder(objects, damaged).map((object) => entryOf(object, encode, owner)),
     CommonPrefixes: prefixes.map((Prefix) => ({ Prefix: encode(Prefix) })),
-  });
+  };
+  return xmlAnswer("ListBucketResult", content, damageHeaders(damaged));
 });
 
-export const listObjectsV2: Operation = operation("ListObjectsV2", "read", async (request, place) => {
-  const bucket = await bucketOf(request, place);
+export const listObjectsV2: Operation = operation("ListObjectsV2", "read", async (request, service) => {
+  const bucket = await bucketOf(request, service);
   const { prefix, delimiter, limit, encode, encodingType } = listArguments(request);
   const { query } = request;
   const [token, startAfter] = [query.get("continuation-token"), query.get("start-after")];
-  // An empty token is none.
+  // An empty token counts as absent.
   const after = token ? decodeToken(token) : startAfter;
   const page =
     limit === 0 ? nothing : await bucket.list({ prefix, delimiter, after: after === "" ? undefined : after, limit });
-  const { objects, prefixes, next } = page;
+  const { prefixes, damaged, next } = page;
+  const objects = inOrder(page.objects, damaged);
   const hasOwner = query.get("fetch-owner") === "true";
   const owner = accountAsXml(await ownerOf(bucket));
-  return xmlAnswer("ListBucketResult", {
+  const content = {
     Name: bucket.name,
     Prefix: encode(prefix ?? ""),
     StartAfter: startAfter === undefined ? undefined : encode(startAfter),
@@ -59,11 +61,12 @@ export const listObjectsV2: Operation = operation("ListObjectsV2", "read", async
     IsTruncated: next !== undefined,
     Contents: objects.map((object) => entryOf(object, encode, hasOwner ? owner : undefined)),
     CommonPrefixes: prefixes.map((Prefix) => ({ Prefix: encode(Prefix) })),
-  });
+  };
+  return xmlAnswer("ListBucketResult", content, damageHeaders(damaged));
 });
 
-export const listObjectVersions: Operation = operation("ListObjectVersions", "read", async (request, place) => {
-  const bucket = await bucketOf(request, place);
+export const listObjectVersions: Operation = operation("ListObjectVersions", "read", async (request, service) => {
+  const bucket = await bucketOf(request, service);
   const { prefix, delimiter, limit, encode, encodingType } = listArguments(request);
   const { query } = request;
   const [keyMarker, versionMarker] = [query.get("key-marker") ?? "", query.get("version-id-marker") ?? ""];
@@ -79,10 +82,14 @@ export const listObjectVersions: Operation = operation("ListObjectVersions", "re
     keyMarker: keyMarker === "" ? undefined : keyMarker,
     versionMarker: versionMarker === "" ? undefined : versionMarker,
   };
-  const page = limit === 0 ? { versions: [], prefixes: [] } : await bucket.listVersions(options);
-  const { versions, prefixes, nextKeyMarker, nextVersionMarker } = page;
+  const page: VersionPage = limit === 0 ? { versions: [], prefixes: [] } : await bucket.listVersions(options);
+  const { prefixes, damaged, nextKeyMarker, nextVersionMarker } = page;
+  const versions = inOrder(
+    page.versions,
+    damaged?.filter(({ versionId }) => versionId !== undefined),
+  );
   const owner = accountAsXml(await ownerOf(bucket));
-  return xmlAnswer("ListVersionsResult", {
+  const content = {
     Name: bucket.name,
     Prefix: encode(prefix ?? ""),
     KeyMarker: encode(keyMarker),
@@ -98,17 +105,38 @@ export const listObjectVersions: Operation = operation("ListObjectVersions", "re
       .filter(({ deleteMarker }) => deleteMarker)
       .map((version) => versionOf(version, encode, owner)),
     CommonPrefixes: prefixes.map((Prefix) => ({ Prefix: encode(Prefix) })),
-  });
+  };
+  return xmlAnswer("ListVersionsResult", content, damageHeaders(damaged));
 });
 
-const nothing: {
-  readonly objects: readonly ObjectVersion[];
-  readonly prefixes: readonly string[];
-  readonly next?: string;
-} = {
-  objects: [],
-  prefixes: [],
+const nothing: ListPage = { objects: [], prefixes: [] };
+
+/**
+ * Unreadable versions are listed too, without size, ETag and time: a client that mirrors the bucket
+ * must not take them for deleted, and its GET reports the damage.
+ */
+function inOrder(whole: readonly ObjectVersion[], damaged: readonly DamagedVersion[] = []): readonly ObjectVersion[] {
+  if (damaged.length === 0) return whole;
+  const shown = damaged.map(({ key, versionId = "", isLatest }) => ({ ...unreadable, key, versionId, isLatest }));
+  return [...whole, ...shown].sort(
+    (one, other) =>
+      Buffer.compare(Buffer.from(one.key), Buffer.from(other.key)) || Number(other.isLatest) - Number(one.isLatest),
+  );
+}
+
+const unreadable: Omit<ObjectVersion, "key" | "versionId" | "isLatest"> = {
+  etag: "",
+  size: 0,
+  lastModified: new Date(0),
+  deleteMarker: false,
+  headers: {},
+  metadata: {},
 };
+
+/** Tells the client how many entries of the page cannot be read. */
+function damageHeaders(damaged: readonly DamagedVersion[] | undefined): Record<string, string | undefined> {
+  return { "x-holdfast-damaged": damaged === undefined ? undefined : String(damaged.length) };
+}
 
 interface Encoding {
   readonly encodingType: string | undefined;
@@ -126,7 +154,7 @@ function listArguments(request: S3Request): ListArguments {
   return { prefix, delimiter, limit: findCount(request, "max-keys", keysMax) ?? keysMax, ...encodingOf(request) };
 }
 
-/** How keys are written in a listing. InvalidArgument. */
+/** The encoding of keys in a listing. Throws InvalidArgument. */
 export function encodingOf({ query }: S3Request): Encoding {
   const encodingType = query.get("encoding-type");
   if (encodingType === undefined) return { encodingType, encode: (text) => text };
@@ -165,7 +193,7 @@ function versionOf(version: ObjectVersion, encode: (text: string) => string, own
   return { ...common, ETag: quoted(version.etag), Size: version.size, StorageClass: "STANDARD" };
 }
 
-/** Opaque to clients, and safe in a URL. */
+/** Returns a token that is opaque to clients and safe in a URL. */
 function encodeToken(after: string): string {
   return Buffer.from(after).toString("base64url");
 }

@@ -1,5 +1,5 @@
-// Who owns and shares what: access lists of buckets and objects, ownership controls, and whether a
-// bucket is public.
+// Operations on ownership and sharing: ACLs of buckets and objects, ownership controls, and the
+// policy status.
 import type { Bucket } from "../../../objects/index.ts";
 import {
   findGrants,
@@ -21,40 +21,43 @@ import { malformed, parseXml } from "../../http/xml-in.ts";
 import { formatXml } from "../../http/xml-out.ts";
 import { mustMayShare } from "../object/put-attributes.ts";
 import { headOf } from "../object/object-reads.ts";
-import { accountsOf, bucketOf, findVersionId, operation, type Operation, type Place } from "../operation.ts";
+import { accountsOf, bucketOf, findVersionId, operation, type Operation, type Service } from "../operation.ts";
 
 const documentBytesMax = 64 * 1024;
 
-export const getBucketAcl: Operation = operation("GetBucketAcl", "read", async (request, place) => {
-  const bucket = await bucketOf(request, place);
+export const getBucketAcl: Operation = operation("GetBucketAcl", "read", async (request, service) => {
+  const bucket = await bucketOf(request, service);
   const { acl } = (await bucket.config()).documents;
   return xmlAnswer("AccessControlPolicy", grantsAsXml(parseGrants(acl), await ownerOf(bucket)));
 });
 
-export const putBucketAcl: Operation = operation("PutBucketAcl", "manage", async (request, place) => {
-  const bucket = await bucketOf(request, place);
-  const grants = await wantedGrants(request, place, bucket);
+export const putBucketAcl: Operation = operation("PutBucketAcl", "manage", async (request, service) => {
+  const bucket = await bucketOf(request, service);
+  const grants = await wantedGrants(request, service, bucket);
   await bucket.setDocument("acl", formatGrants(grants));
   return emptyAnswer();
 });
 
-export const getObjectAcl: Operation = operation("GetObjectAcl", "read", async (request, place) => {
-  const bucket = await bucketOf(request, place);
-  const { acl } = await headOf(request, place, bucket);
+export const getObjectAcl: Operation = operation("GetObjectAcl", "read", async (request, service) => {
+  const bucket = await bucketOf(request, service);
+  const { acl } = await headOf(request, bucket);
   return xmlAnswer("AccessControlPolicy", grantsAsXml(parseGrants(acl), await ownerOf(bucket)));
 });
 
-export const putObjectAcl: Operation = operation("PutObjectAcl", "write", async (request, place) => {
-  const bucket = await bucketOf(request, place);
-  const grants = await wantedGrants(request, place, bucket);
+export const putObjectAcl: Operation = operation("PutObjectAcl", "write", async (request, service) => {
+  const bucket = await bucketOf(request, service);
+  const grants = await wantedGrants(request, service, bucket);
   await bucket.setAcl(getKey(request), formatGrants(grants), { versionId: findVersionId(request) });
   return emptyAnswer();
 });
 
-/** By headers, or by a document. MissingSecurityHeader, MalformedACLError, AccessDenied. */
-async function wantedGrants(request: S3Request, place: Place, bucket: Bucket): Promise<readonly Grant[]> {
+/**
+ * Returns the ACL from the headers or from the document. Throws MissingSecurityHeader,
+ * MalformedACLError or AccessDenied.
+ */
+async function wantedGrants(request: S3Request, service: Service, bucket: Bucket): Promise<readonly Grant[]> {
   const bytes = await readSmallBody(request, documentBytesMax);
-  const accounts = await accountsOf(bucket, place);
+  const accounts = await accountsOf(bucket, service);
   const byHeader = findGrants(request, accounts);
   if (byHeader === undefined && bytes.length === 0)
     throw new S3Error("MissingSecurityHeader", { details: { MissingHeaderName: "x-amz-acl" } });
@@ -75,8 +78,8 @@ function documentOf(bytes: Buffer): ReturnType<typeof parseXml> {
   }
 }
 
-export const getPolicyStatus: Operation = operation("GetBucketPolicyStatus", "read", async (request, place) => {
-  const { policy, acl } = (await (await bucketOf(request, place)).config()).documents;
+export const getPolicyStatus: Operation = operation("GetBucketPolicyStatus", "read", async (request, service) => {
+  const { policy, acl } = (await (await bucketOf(request, service)).config()).documents;
   const isOpen = (policy !== undefined && isPublicPolicy(policy)) || isOpenList(parseGrants(acl));
   return xmlAnswer("PolicyStatus", { IsPublic: isOpen });
 });
@@ -84,7 +87,7 @@ export const getPolicyStatus: Operation = operation("GetBucketPolicyStatus", "re
 const ownerships = ["BucketOwnerEnforced", "BucketOwnerPreferred", "ObjectWriter"] as const;
 type Ownership = (typeof ownerships)[number];
 
-/** InvalidArgument. */
+/** Throws InvalidArgument. */
 export function ownershipOf(text: string): Ownership {
   const found = ownerships.find((name) => name === text);
   if (found !== undefined) return found;
@@ -99,7 +102,10 @@ export function ownershipAsXml(ownership: Ownership): string {
   return formatXml("OwnershipControls", { Rule: { ObjectOwnership: ownership } });
 }
 
-/** MalformedXML. A bucket that is shared by its list cannot be one without lists. */
+/**
+ * Throws MalformedXML, or InvalidRequest if it would disable ACLs while the bucket's ACL shares the
+ * bucket.
+ */
 export async function checkOwnership(bytes: Buffer, bucket: Bucket): Promise<void> {
   const rules = parseXml(bytes, "OwnershipControls").all("Rule");
   const wanted = rules[0]?.findText("ObjectOwnership");

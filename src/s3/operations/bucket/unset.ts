@@ -1,37 +1,41 @@
-// Settings that a bucket cannot have here: what is true of a bucket without them is answered, and
-// putting them is refused by name, unless it asks for what is the case anyway.
+// Bucket settings that the gateway does not support. Reading one returns the state of a bucket
+// without the setting. A put is refused by name, unless it asks for exactly that state.
+import { xmlBody } from "../../body/small-document.ts";
 import { emptyAnswer, xmlAnswer } from "../../http/answer.ts";
 import { S3Error, type S3ErrorCode } from "../../http/s3-error.ts";
 import { malformed, type XmlElement } from "../../http/xml-in.ts";
 import type { XmlContent } from "../../http/xml-out.ts";
-import { bucketOf, operation, xmlBody, type Operation } from "../operation.ts";
+import { bucketOf, operation, type Operation } from "../operation.ts";
 
 function answering(name: string, root: string, content: XmlContent): Operation {
-  return operation(name, "read", async (request, place) => {
-    await bucketOf(request, place);
+  return operation(name, "read", async (request, service) => {
+    await bucketOf(request, service);
     return xmlAnswer(root, content);
   });
 }
 
 function absent(name: string, code: S3ErrorCode): Operation {
-  return operation(name, "read", async (request, place) => {
-    await bucketOf(request, place);
+  return operation(name, "read", async (request, service) => {
+    await bucketOf(request, service);
     throw new S3Error(code);
   });
 }
 
-/** There is nothing to delete. */
+/** Succeeds: there is nothing to delete. */
 function removing(name: string): Operation {
-  return operation(name, "manage", async (request, place) => {
-    await bucketOf(request, place);
+  return operation(name, "manage", async (request, service) => {
+    await bucketOf(request, service);
     return emptyAnswer(204);
   });
 }
 
-/** `isUnset` says whether the document asks for no more than there is. NotImplemented. */
+/**
+ * `isUnset` is true if the document asks for the state without the setting. Throws NotImplemented
+ * otherwise.
+ */
 function putting(name: string, root: string, isUnset: (root: XmlElement) => boolean): Operation {
-  return operation(name, "manage", async (request, place) => {
-    await bucketOf(request, place);
+  return operation(name, "manage", async (request, service) => {
+    await bucketOf(request, service);
     if (isUnset(await xmlBody(request, root))) return emptyAnswer();
     throw new S3Error("NotImplemented", { message: `${name} is not implemented.` });
   });
@@ -39,7 +43,7 @@ function putting(name: string, root: string, isUnset: (root: XmlElement) => bool
 
 const isEmpty = ({ children }: XmlElement): boolean => children.length === 0;
 
-/** MalformedXML unless it is one of `words`. */
+/** Throws MalformedXML unless the text is one of the words. True for the first of them. */
 function isWord(root: XmlElement, name: string, [unset, ...others]: readonly [string, ...string[]]): boolean {
   const text = root.getText(name);
   if (text !== unset && !others.includes(text)) throw malformed();

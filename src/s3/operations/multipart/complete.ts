@@ -1,6 +1,6 @@
-// Completing a multipart upload: its list of parts, their sizes and checksums.
+// CompleteMultipartUpload: the list of parts, their sizes and checksums.
 import { isHoldfastError } from "../../../index.ts";
-import type { Checksum, PartInfo, Upload } from "../../../objects/index.ts";
+import type { Checksum, UploadPartInfo, Upload } from "../../../objects/index.ts";
 import { checksumAlgorithms, checksumHeader, isChecksum } from "../../body/checksum.ts";
 import { readSmallBody } from "../../body/incoming-body.ts";
 import { xmlAnswer } from "../../http/answer.ts";
@@ -14,20 +14,20 @@ import { findChecksumType, typeName, uploadIdOf } from "./uploads.ts";
 
 const partsMax = 10_000;
 export const pageMax = 1000;
-/** Of every part but the last. */
+/** Minimum size of every part except the last. */
 const partBytesMin = 5 * 1024 ** 2;
 
-/** Of a list of 10,000 parts. */
+/** Fits a list of 10,000 parts. */
 const documentBytesMax = 8 * 1024 ** 2;
 
 export const completeMultipartUpload: Operation = operation(
   "CompleteMultipartUpload",
   "write",
-  async (request, place) => {
-    const bucket = await bucketOf(request, place);
+  async (request, service) => {
+    const bucket = await bucketOf(request, service);
     const key = getKey(request);
     const conditions = preconditionsOf(request);
-    // A checksum here is that of the object.
+    // A checksum header of this request is that of the object, not of this body.
     const bytes = await readSmallBody(request, documentBytesMax, { isOfBody: false });
     const root = await readXml(bytes, "CompleteMultipartUpload");
     const parts = root.all("Part").map(partOfXml);
@@ -54,14 +54,17 @@ export const completeMultipartUpload: Operation = operation(
   },
 );
 
-interface NamedPart {
+interface NamedUploadPart {
   readonly partNumber: number;
   readonly etag: string;
   readonly checksum?: Checksum;
 }
 
-/** InvalidRequest where the type is another one than was asked for, or a part has no checksum where each must have one. */
-function checkChecksums(request: S3Request, { checksum }: Upload, parts: readonly NamedPart[]): void {
+/**
+ * Throws InvalidRequest if the checksum type is not the one that the upload was created with, or if
+ * a part lacks a required checksum.
+ */
+function checkChecksums(request: S3Request, { checksum }: Upload, parts: readonly NamedUploadPart[]): void {
   const type = findChecksumType(request);
   const asked = checksum && typeName(checksum.type);
   if (type !== undefined && asked !== undefined && type !== asked)
@@ -75,16 +78,23 @@ function checkChecksums(request: S3Request, { checksum }: Upload, parts: readonl
   });
 }
 
-/** Of the whole object, as the client expects it. InvalidRequest. */
+/** Returns the size of the whole object that the client expects. Throws InvalidRequest. */
 function findSize(request: S3Request): number | undefined {
   const text = findHeader(request, "x-amz-mp-object-size");
   if (text === undefined || /^[0-9]{1,15}$/.test(text)) return text === undefined ? undefined : Number(text);
   throw new S3Error("InvalidRequest", { message: "Value for x-amz-mp-object-size header is invalid." });
 }
 
-/** EntityTooSmall, InvalidPart, InvalidRequest. An upload that is over was checked when it was completed. */
-async function checkSizes(upload: Upload, named: readonly NamedPart[], expected: number | undefined): Promise<void> {
-  const found = new Map<number, PartInfo>();
+/**
+ * Throws EntityTooSmall or InvalidRequest. Skips an upload that has ended: it was checked when it
+ * was completed.
+ */
+async function checkSizes(
+  upload: Upload,
+  named: readonly NamedUploadPart[],
+  expected: number | undefined,
+): Promise<void> {
+  const found = new Map<number, UploadPartInfo>();
   try {
     for (let after: number | undefined = 0; after !== undefined;) {
       const page: Awaited<ReturnType<Upload["parts"]>> = await upload.parts({ after, limit: pageMax });
@@ -102,7 +112,7 @@ async function checkSizes(upload: Upload, named: readonly NamedPart[], expected:
     });
   for (const [index, { partNumber, etag }] of named.entries()) {
     const part = found.get(partNumber);
-    // What is wrong with a part that is not there is told by the upload itself.
+    // Missing parts and wrong ETags are left to the upload, which reports them.
     if (part === undefined || part.etag !== etag || index === named.length - 1 || part.size >= partBytesMin) continue;
     throw new S3Error("EntityTooSmall", {
       details: {
@@ -115,7 +125,7 @@ async function checkSizes(upload: Upload, named: readonly NamedPart[], expected:
   }
 }
 
-/** Of the whole object. InvalidRequest for two. */
+/** Returns the checksum of the whole object. Throws InvalidRequest for two. */
 function expectedChecksum(request: S3Request): Checksum | undefined {
   const given = checksumAlgorithms.filter((name) => findHeader(request, checksumHeader(name)) !== undefined);
   const [algorithm, second] = given;
@@ -125,13 +135,13 @@ function expectedChecksum(request: S3Request): Checksum | undefined {
     });
   if (algorithm === undefined) return undefined;
   const value = findHeader(request, checksumHeader(algorithm)) ?? "";
-  // Of a composite one the number of parts comes behind it.
+  // A composite checksum ends with the number of parts.
   if (isChecksum(algorithm, value.replace(/-[0-9]{1,5}$/, ""))) return { algorithm, value };
   throw new S3Error("InvalidRequest", { message: `Value for ${checksumHeader(algorithm)} header is invalid.` });
 }
 
-/** MalformedXML, InvalidArgument. */
-function partOfXml(part: XmlElement): NamedPart {
+/** Throws MalformedXML or InvalidArgument. */
+function partOfXml(part: XmlElement): NamedUploadPart {
   const text = part.getText("PartNumber");
   const partNumber = Number(text);
   if (!Number.isInteger(partNumber)) throw malformed();

@@ -1,5 +1,6 @@
-// Multipart uploads: begin, parts, abort.
+// Multipart uploads: begin, upload and copy parts, abort.
 import type { Checksum, ChecksumAlgorithm } from "../../../objects/index.ts";
+import { initiatorOf } from "../../access/principal.ts";
 import { findAlgorithm } from "../../body/checksum.ts";
 import { openBody } from "../../body/incoming-body.ts";
 import { emptyAnswer, xmlAnswer } from "../../http/answer.ts";
@@ -12,26 +13,31 @@ import { bucketOf, getPartNumber, operation, type Operation } from "../operation
 
 const partBytesMax = 5 * 1024 ** 3;
 
-export const createMultipartUpload: Operation = operation("CreateMultipartUpload", "write", async (request, place) => {
-  const bucket = await bucketOf(request, place);
-  const key = getKey(request);
-  const algorithm = findAlgorithm(findHeader(request, "x-amz-checksum-algorithm"));
-  const wanted = findChecksumType(request);
-  if (algorithm === undefined && wanted !== undefined)
-    throw new S3Error("InvalidRequest", {
-      message: "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header.",
+export const createMultipartUpload: Operation = operation(
+  "CreateMultipartUpload",
+  "write",
+  async (request, service) => {
+    const bucket = await bucketOf(request, service);
+    const key = getKey(request);
+    const algorithm = findAlgorithm(findHeader(request, "x-amz-checksum-algorithm"));
+    const wanted = findChecksumType(request);
+    if (algorithm === undefined && wanted !== undefined)
+      throw new S3Error("InvalidRequest", {
+        message: "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header.",
+      });
+    const kind = algorithm === undefined ? undefined : checksumKind(wanted, algorithm);
+    const { id } = await bucket.createUpload(key, {
+      ...(await attributesOf(request, service, bucket)),
+      ...(kind === undefined ? {} : { checksum: kind }),
+      initiator: initiatorOf(request.principal),
     });
-  const kind = algorithm === undefined ? undefined : checksumKind(wanted, algorithm);
-  const { id } = await bucket.createUpload(key, {
-    ...(await attributesOf(request, place, bucket)),
-    ...(kind === undefined ? {} : { checksum: kind }),
-  });
-  const headers =
-    kind === undefined
-      ? {}
-      : { "x-amz-checksum-algorithm": kind.algorithm, "x-amz-checksum-type": typeName(kind.type) };
-  return xmlAnswer("InitiateMultipartUploadResult", { Bucket: bucket.name, Key: key, UploadId: id }, headers);
-});
+    const headers =
+      kind === undefined
+        ? {}
+        : { "x-amz-checksum-algorithm": kind.algorithm, "x-amz-checksum-type": typeName(kind.type) };
+    return xmlAnswer("InitiateMultipartUploadResult", { Bucket: bucket.name, Key: key, UploadId: id }, headers);
+  },
+);
 
 export function typeName(type: Checksum["type"]): string {
   return type === "composite" ? "COMPOSITE" : "FULL_OBJECT";
@@ -41,7 +47,7 @@ type ChecksumKind = { readonly algorithm: ChecksumAlgorithm; readonly type: "ful
 
 const types = ["FULL_OBJECT", "COMPOSITE"] as const;
 
-/** InvalidRequest. */
+/** Throws InvalidRequest. */
 export function findChecksumType(request: S3Request): (typeof types)[number] | undefined {
   const text = findHeader(request, "x-amz-checksum-type");
   const found = types.find((type) => type === text?.toUpperCase());
@@ -49,7 +55,10 @@ export function findChecksumType(request: S3Request): (typeof types)[number] | u
   throw new S3Error("InvalidRequest", { message: "Value for x-amz-checksum-type header is invalid." });
 }
 
-/** CRCs can be joined; hashes cannot, so they are only known part by part. */
+/**
+ * CRCs of parts can be combined to that of the object. Hashes cannot, so only a composite of them
+ * exists.
+ */
 function checksumKind(wanted: (typeof types)[number] | undefined, algorithm: ChecksumAlgorithm): ChecksumKind {
   const isHash = algorithm === "SHA1" || algorithm === "SHA256";
   if ((wanted === "FULL_OBJECT" && isHash) || (wanted === "COMPOSITE" && algorithm === "CRC64NVME"))
@@ -60,11 +69,11 @@ function checksumKind(wanted: (typeof types)[number] | undefined, algorithm: Che
   return { algorithm, type: type === "FULL_OBJECT" ? "full" : "composite" };
 }
 
-export const uploadPart: Operation = operation("UploadPart", "write", async (request, place) => {
-  const bucket = await bucketOf(request, place);
+export const uploadPart: Operation = operation("UploadPart", "write", async (request, service) => {
+  const bucket = await bucketOf(request, service);
   const upload = await bucket.upload(getKey(request), uploadIdOf(request));
   const partNumber = getPartNumber(request);
-  const { stream, size, checksum } = openBody(request);
+  const { stream, size, checksum, check } = openBody(request);
   const [asked, given] = [upload.checksum?.algorithm, checksum?.algorithm];
   if (asked !== undefined && given !== undefined && asked !== given)
     throw new S3Error("InvalidRequest", {
@@ -72,6 +81,7 @@ export const uploadPart: Operation = operation("UploadPart", "write", async (req
     });
   const part = await upload.put(partNumber, stream, {
     size,
+    check,
     ...(checksum === undefined ? {} : { checksum: { algorithm: checksum.algorithm } }),
     signal: request.signal,
   });
@@ -85,11 +95,11 @@ function partChecksum(checksum: Checksum): Record<string, string | undefined> {
   return { ...checksumHeaders(checksum), "x-amz-checksum-type": undefined };
 }
 
-export const uploadPartCopy: Operation = operation("UploadPartCopy", "write", async (request, place) => {
-  const bucket = await bucketOf(request, place);
+export const uploadPartCopy: Operation = operation("UploadPartCopy", "write", async (request, service) => {
+  const bucket = await bucketOf(request, service);
   const upload = await bucket.upload(getKey(request), uploadIdOf(request));
   const partNumber = getPartNumber(request);
-  const { version, name, ...source } = await findSource(request, place);
+  const { version, name, ...source } = await findSource(request, service);
   const range = copyRange(request);
   if (range !== undefined && range.end >= version.size)
     throw new S3Error("InvalidRange", {
@@ -135,8 +145,8 @@ export function uploadIdOf({ query }: S3Request): string {
   return id;
 }
 
-export const abortMultipartUpload: Operation = operation("AbortMultipartUpload", "write", async (request, place) => {
-  const upload = await (await bucketOf(request, place)).upload(getKey(request), uploadIdOf(request));
+export const abortMultipartUpload: Operation = operation("AbortMultipartUpload", "write", async (request, service) => {
+  const upload = await (await bucketOf(request, service)).upload(getKey(request), uploadIdOf(request));
   await upload.abort();
   return emptyAnswer(204);
 });

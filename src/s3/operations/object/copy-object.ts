@@ -1,7 +1,7 @@
-// Copying: from where, under which conditions, and what of the source the copy takes over.
+// CopyObject: the source, its conditions, and the attributes that the copy inherits.
 import type { Bucket, ObjectVersion } from "../../../objects/index.ts";
 import { isHoldfastError } from "../../../index.ts";
-import { mustBeGranted } from "../../access/grant.ts";
+import { hideAbsence, mustBeExpectedOwner, mustBeGranted } from "../../access/grant.ts";
 import { covers } from "../../access/principal.ts";
 import { findAlgorithm } from "../../body/checksum.ts";
 import { xmlAnswer, type Answer } from "../../http/answer.ts";
@@ -9,28 +9,28 @@ import { findHeader, getKey, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
 import { checksumAsXml, quoted, unquoted, versionHeader } from "./object-headers.ts";
 import { attributesOf, preconditionsOf } from "./put-attributes.ts";
-import { bucketOf, checkBucketName, operation, type Operation, type Place } from "../operation.ts";
+import { bucketOf, checkBucketName, operation, type Operation, type Service } from "../operation.ts";
 
 const copyBytesMax = 5 * 1024 ** 3;
-/** A source that is overwritten at each of so many attempts is overwritten all the time. */
+/** How often a copy is tried again because its source was overwritten. */
 const attemptsMax = 5;
 
-export const copyObject: Operation = operation("CopyObject", "write", async (request, place) => {
-  const bucket = await bucketOf(request, place);
+export const copyObject: Operation = operation("CopyObject", "write", async (request, service) => {
+  const bucket = await bucketOf(request, service);
   const conditions = preconditionsOf(request);
   for (let attempt = 1; ; attempt++)
     try {
-      return await copyOnce(request, place, bucket);
+      return await copyOnce(request, service, bucket);
     } catch (error) {
-      // The source has changed between the look at it and the copy.
+      // The source changed between the check and the copy.
       const isChanged = Object.keys(conditions).length === 0 && isHoldfastError(error, "PRECONDITION_FAILED");
       if (!isChanged || attempt >= attemptsMax) throw error;
     }
 });
 
-async function copyOnce(request: S3Request, place: Place, bucket: Bucket): Promise<Answer> {
+async function copyOnce(request: S3Request, service: Service, bucket: Bucket): Promise<Answer> {
   const key = getKey(request);
-  const source = await findSource(request, place);
+  const source = await findSource(request, service);
   const directive = directiveOf(request, "x-amz-metadata-directive");
   const tagging = directiveOf(request, "x-amz-tagging-directive");
   const { name, version } = source;
@@ -44,19 +44,25 @@ async function copyOnce(request: S3Request, place: Place, bucket: Bucket): Promi
     throw new S3Error("InvalidRequest", {
       message: `The specified copy source is larger than the maximum allowable size for a copy source: ${copyBytesMax}`,
     });
-  const { metadata, tags, retention, legalHold, acl, ...headers } = await attributesOf(request, place, bucket);
+  const { metadata, tags, retention, legalHold, acl, ...headers } = await attributesOf(request, service, bucket);
   const algorithm = findAlgorithm(findHeader(request, "x-amz-checksum-algorithm"));
   const { versionId } = version;
+  const sourceTags = tagging === "REPLACE" ? {} : await source.bucket.tags(name.key, { versionId });
+  // Copying tags needs two rights: to read those of the source, and to tag the target.
+  if (Object.keys(sourceTags).length > 0) {
+    await mustBeGranted(request, source.bucket, { ...name, operation: "GetObjectTagging" });
+    await mustBeGranted(request, bucket, { operation: "PutObjectTagging", key });
+  }
   const copied = await bucket.copy({ bucket: source.bucket.name, key: name.key, versionId }, key, {
     ...(directive === "REPLACE" ? { ...headers, metadata } : { ...version.headers, metadata: version.metadata }),
-    tags: tagging === "REPLACE" ? (tags ?? {}) : await source.bucket.tags(name.key, { versionId }),
+    tags: tagging === "REPLACE" ? (tags ?? {}) : sourceTags,
     ...(retention === undefined ? {} : { retention }),
     ...(legalHold === undefined ? {} : { legalHold }),
     ...(acl === undefined ? {} : { acl }),
     ...(algorithm === undefined ? {} : { checksum: { algorithm } }),
     ...preconditionsOf(request),
     attributes: "replace",
-    // What was looked at is what is copied.
+    // Copies exactly the version that was checked.
     sourceIfMatch: version.etag,
     signal: request.signal,
   });
@@ -68,14 +74,14 @@ async function copyOnce(request: S3Request, place: Place, bucket: Bucket): Promi
   });
 }
 
-/** The version that was copied, where versions have ids. */
+/** The id of the copied version, unless it is the null version. */
 export function sourceHeader({ versionId }: ObjectVersion): Record<string, string> {
   return versionId === "null" ? {} : { "x-amz-copy-source-version-id": versionId };
 }
 
 export interface CopySource {
   readonly bucket: Bucket;
-  /** As the client named it. */
+  /** The source as the client named it. */
   readonly name: SourceName;
   readonly version: ObjectVersion;
 }
@@ -86,14 +92,17 @@ interface SourceName {
   readonly versionId?: string;
 }
 
-/** Of x-amz-copy-source, with its conditions checked on the version that is then copied. */
-export async function findSource(request: S3Request, place: Place): Promise<CopySource> {
+/** Finds the source in x-amz-copy-source and checks its conditions on the version to be copied. */
+export async function findSource(request: S3Request, service: Service): Promise<CopySource> {
   const name = parseSource(findHeader(request, "x-amz-copy-source") ?? "");
   if (request.principal.kind === "key" && !covers(request.principal.credentials, name.bucket, name.key))
     throw new S3Error("AccessDenied");
-  const bucket = await place.objects.bucket(name.bucket);
-  await mustBeGranted(request, bucket, { operation: "GetObject", ...name });
-  const version = await headSource(bucket, name);
+  const bucket = await service.objects.bucket(name.bucket);
+  await mustBeGranted(request, bucket, { ...name, operation: "GetObject" });
+  await mustBeExpectedOwner(request, bucket, "x-amz-source-expected-bucket-owner");
+  const version = await headSource(bucket, name).catch((error: unknown) =>
+    hideAbsence(error, request, bucket, { key: name.key }),
+  );
   checkSourceConditions(request, version);
   return { bucket, name, version };
 }

@@ -1,4 +1,4 @@
-// The attributes of an object: all that is known of it without its body.
+// GetObjectAttributes: everything about an object except its body.
 import type { Bucket, ObjectVersion } from "../../../objects/index.ts";
 import { xmlAnswer } from "../../http/answer.ts";
 import { findHeader, type S3Request } from "../../http/request.ts";
@@ -10,10 +10,10 @@ import { headOf } from "./object-reads.ts";
 
 const attributeNames = ["ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"];
 
-export const getObjectAttributes: Operation = operation("GetObjectAttributes", "read", async (request, place) => {
-  const bucket = await bucketOf(request, place);
+export const getObjectAttributes: Operation = operation("GetObjectAttributes", "read", async (request, service) => {
+  const bucket = await bucketOf(request, service);
   const asked = attributesAsked(request);
-  const version = await headOf(request, place, bucket);
+  const version = await headOf(request, bucket);
   const { checksum, etag, size } = version;
   const all: Record<string, XmlContent> = {
     ETag: etag,
@@ -27,7 +27,7 @@ export const getObjectAttributes: Operation = operation("GetObjectAttributes", "
   return xmlAnswer("GetObjectAttributesResponse", content, headers);
 });
 
-/** InvalidRequest, InvalidArgument. */
+/** Throws InvalidRequest or InvalidArgument. */
 function attributesAsked(request: S3Request): readonly string[] {
   const header = findHeader(request, "x-amz-object-attributes") ?? "";
   if (header.trim() === "")
@@ -45,25 +45,27 @@ function attributesAsked(request: S3Request): readonly string[] {
 }
 
 async function partsAsXml(request: S3Request, version: ObjectVersion, bucket: Bucket): Promise<XmlContent> {
-  const { key, versionId, partSizes, checksum } = version;
-  if (partSizes === undefined) return undefined;
-  const parts = checksum === undefined ? [] : await bucket.parts(key, { versionId });
-  const sumOf = (index: number): object =>
-    checksum === undefined ? {} : { [`Checksum${checksum.algorithm}`]: parts[index]?.checksum };
+  const { key, versionId, checksum } = version;
+  const parts = await bucket.parts(key, { versionId });
+  if (parts.length === 0) return undefined;
   const [max, marker] = [
     countOf(request, "x-amz-max-parts") ?? 1000,
     countOf(request, "x-amz-part-number-marker") ?? 0,
   ];
-  const Part = partSizes
-    .map((Size, index) => ({ PartNumber: index + 1, Size, ...sumOf(index) }))
+  const Part = parts
+    .map(({ size: Size, checksum: sum }, index) => ({
+      PartNumber: index + 1,
+      Size,
+      ...(checksum === undefined ? {} : { [`Checksum${checksum.algorithm}`]: sum }),
+    }))
     .slice(marker, marker + Math.min(max, 1000));
   const last = Part.at(-1)?.PartNumber ?? marker;
   return {
-    PartsCount: partSizes.length,
+    PartsCount: parts.length,
     PartNumberMarker: marker,
     NextPartNumberMarker: last,
     MaxParts: max,
-    IsTruncated: last < partSizes.length,
+    IsTruncated: last < parts.length,
     Part,
   };
 }

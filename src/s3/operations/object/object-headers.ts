@@ -1,4 +1,4 @@
-// The headers of S3 that describe an object, as an answer carries them.
+// The response headers that describe an object.
 import type { Checksum, ContentHeaders, ObjectVersion } from "../../../objects/index.ts";
 import { checksumHeader } from "../../body/checksum.ts";
 import { S3Error } from "../../http/s3-error.ts";
@@ -29,12 +29,9 @@ export function notImplemented(what: string): Error {
   return new S3Error("NotImplemented", { message: `${what} is not implemented.`, details: { Header: what } });
 }
 
-/** Of a version that is answered. */
-export function headersOf(
-  version: ObjectVersion,
-  { withChecksum = false }: { readonly withChecksum?: boolean } = {},
-): Record<string, string | undefined> {
-  const { etag, lastModified, metadata, headers, retention, legalHold, checksum, tagCount } = version;
+/** `checksum` is the checksum of the bytes that are sent. */
+export function headersOf(version: ObjectVersion, checksum: Checksum | undefined): Record<string, string | undefined> {
+  const { etag, lastModified, metadata, headers, retention, legalHold, tagCount } = version;
   const own: Record<string, string | undefined> = {
     etag: quoted(etag),
     "last-modified": lastModified.toUTCString(),
@@ -51,10 +48,10 @@ export function headersOf(
     own["x-amz-object-lock-retain-until-date"] = retention.until.toISOString();
   }
   if (legalHold !== undefined) own["x-amz-object-lock-legal-hold"] = legalHold ? "ON" : "OFF";
-  return withChecksum && checksum !== undefined ? { ...own, ...checksumHeaders(checksum) } : own;
+  return checksum === undefined ? own : { ...own, ...checksumHeaders(checksum) };
 }
 
-/** A program that uses the store beside the gateway may give metadata any names and values. */
+/** A program that uses the store directly may have stored metadata with any names and values. */
 function metadataHeaders(metadata: Readonly<Record<string, string>>): Record<string, string> {
   const headers: Record<string, string> = {};
   let missing = 0;
@@ -63,7 +60,7 @@ function metadataHeaders(metadata: Readonly<Record<string, string>>): Record<str
     if (isHeaderName(name) && value !== undefined) headers[`x-amz-meta-${name}`] = value;
     else missing++;
   }
-  // As S3 says that there is more than it can tell.
+  // The header with which S3 reports metadata that headers cannot carry.
   return missing === 0 ? headers : { ...headers, "x-amz-missing-meta": String(missing) };
 }
 
@@ -72,8 +69,9 @@ export function isHeaderName(text: string): boolean {
 }
 
 /**
- * As Latin-1, which clients read headers as; what has more is sent as UTF-8. Undefined for a text with
- * control characters, which no header can carry.
+ * Encodes a text for a header: as Latin-1, because clients read headers so, or as UTF-8 if it has
+ * other characters. Returns undefined for a text with control characters, which no header can
+ * carry.
  */
 export function findHeaderValue(text: string): string | undefined {
   // eslint-disable-next-line no-control-regex -- these are what is looked for

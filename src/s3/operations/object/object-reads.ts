@@ -1,55 +1,63 @@
-// Reading objects: get and head.
+// GetObject and HeadObject.
 import { isHoldfastError } from "../../../index.ts";
-import type { Bucket, ObjectVersion, ReadOptions, StoredObject } from "../../../objects/index.ts";
+import type { Bucket, Checksum, ObjectVersion, ReadOptions, StoredObject } from "../../../objects/index.ts";
+import { isGranted } from "../../access/grant.ts";
 import { emptyAnswer } from "../../http/answer.ts";
 import { findHeader, getKey, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
-import {
-  bucketOf,
-  findVersionId,
-  invalidVersionId,
-  isVersionId,
-  operation,
-  type Operation,
-  type Place,
-} from "../operation.ts";
+import { bucketOf, findVersionId, invalidVersionId, isVersionId, operation, type Operation } from "../operation.ts";
 import { expirationHeader } from "../bucket/expiration.ts";
 import { findHeaderValue, headersOf, versionHeader } from "./object-headers.ts";
-import { checkConditions, partRange, rangeOf, resolveRange } from "./read-conditions.ts";
+import { checkConditions, findPart, rangeOf, resolveRange, type UploadPart, type Range } from "./read-conditions.ts";
 
-export const getObject: Operation = operation("GetObject", "read", async (request, place) => {
+export const getObject: Operation = operation("GetObject", "read", async (request, service) => {
   refuseEncryption(request);
-  const bucket = await bucketOf(request, place);
+  const bucket = await bucketOf(request, service);
   const [key, versionId] = [getKey(request), findVersionId(request)];
   const read = async (range: ReadOptions["range"]): Promise<StoredObject> =>
     await orMarker(() => bucket.get(key, { versionId, range, signal: request.signal }), versionId);
-  const object = await openRange(request, read);
+  const { object, part } = request.query.has("partNumber")
+    ? await openPart(request, bucket, read)
+    : { object: await openRange(request, read), part: undefined };
   try {
     checkConditions(request, object);
-    const { range, size } = object;
-    const more = await moreHeaders(bucket, object);
-    if (range === undefined)
-      return { status: 200, headers: { ...more, ...describe(request, object, size) }, body: whole(object) };
-    const headers = { ...more, ...describe(request, object, range.end - range.start + 1) };
-    const contentRange = `bytes ${range.start}-${range.end}/${size}`;
-    return { status: 206, headers: { ...headers, "content-range": contentRange }, body: whole(object) };
+    const more = await moreHeaders(request, bucket, object);
+    const { status, headers } = describe(request, object, { range: object.range, part });
+    return { status, headers: { ...headers, ...more }, body: isEmptyPart(part) ? "" : whole(object) };
   } catch (error) {
     await object[Symbol.asyncDispose]();
     throw error;
   }
 });
 
-/** A range that no byte satisfies is an error, unless the conditions of the request are not met. */
+/** How often a read is tried again because the version was replaced. */
+const attemptsMax = 10;
+
+/**
+ * The position of a part depends on the version, so the part and the body must come from the same
+ * one. Throws SlowDown.
+ */
+async function openPart(
+  request: S3Request,
+  bucket: Bucket,
+  read: (range: ReadOptions["range"]) => Promise<StoredObject>,
+): Promise<{ readonly object: StoredObject; readonly part: UploadPart | undefined }> {
+  for (let attempt = 0; attempt < attemptsMax; attempt++) {
+    const version = await headOf(request, bucket);
+    checkConditions(request, version);
+    const part = await findPart(request, bucket, version);
+    const object = await read(part?.range);
+    if (object.etag === version.etag) return { object, part };
+    await object[Symbol.asyncDispose]();
+  }
+  throw new S3Error("SlowDown");
+}
+
+/** Opens the requested range. Throws INVALID_RANGE only if the conditions of the request hold. */
 async function openRange(
   request: S3Request,
   read: (range: ReadOptions["range"]) => Promise<StoredObject>,
 ): Promise<StoredObject> {
-  if (request.query.has("partNumber")) {
-    // Its bytes are known only when the object is.
-    await using object = await read(undefined);
-    const range = partRange(request, object);
-    return await read(range);
-  }
   const range = rangeOf(request);
   try {
     return await read(range);
@@ -69,31 +77,59 @@ async function* whole(object: StoredObject): AsyncGenerator<Uint8Array> {
   }
 }
 
-export const headObject: Operation = operation("HeadObject", "read", async (request, place) => {
+export const headObject: Operation = operation("HeadObject", "read", async (request, service) => {
   refuseEncryption(request);
-  const bucket = await bucketOf(request, place);
-  const version = await headOf(request, place, bucket);
+  const bucket = await bucketOf(request, service);
+  const version = await headOf(request, bucket);
   checkConditions(request, version);
-  const { size } = version;
-  const range = request.query.has("partNumber") ? partRange(request, version) : rangeOf(request);
-  const more = await moreHeaders(bucket, version);
-  if (range === undefined) return emptyAnswer(200, { ...more, ...describe(request, version, size) });
-  const { start, end } = resolveRange(range, size);
-  const headers = { ...more, ...describe(request, version, end - start + 1) };
-  return emptyAnswer(206, { ...headers, "content-range": `bytes ${start}-${end}/${size}` });
+  const part = await findPart(request, bucket, version);
+  const range = part === undefined ? rangeOf(request) : part.range;
+  const resolved = range && resolveRange(range, version.size);
+  const { status, headers } = describe(request, version, { range: resolved, part });
+  return emptyAnswer(status, { ...headers, ...(await moreHeaders(request, bucket, version)) });
 });
 
-/** What the settings of the bucket say of a version. */
-async function moreHeaders(bucket: Bucket, version: ObjectVersion): Promise<Record<string, string>> {
+/** Headers that depend on the bucket's settings. A header that the request may not see is undefined. */
+async function moreHeaders(
+  request: S3Request,
+  bucket: Bucket,
+  version: ObjectVersion,
+): Promise<Record<string, string | undefined>> {
   const { versioning = "off" } = bucket.knownConfig() ?? {};
+  const hidden: Record<string, undefined> = {};
+  const [key, versionId] = [getKey(request), findVersionId(request)];
+  for (const { operation, isSet, headers } of guarded(version))
+    if (isSet && !(await isGranted(request, bucket, { operation, key, versionId })))
+      for (const name of headers) hidden[name] = undefined;
   return {
-    // Where versions have ids, one that has none of its own is the null version.
+    ...hidden,
+    // In a bucket with versioning, a version without an id of its own is the null version.
     ...(version.versionId === "null" && versioning !== "off" ? { "x-amz-version-id": "null" } : {}),
     ...(version.isLatest ? await expirationHeader(bucket, version) : {}),
   };
 }
 
-/** How an object is kept is said when it is put. InvalidArgument, InvalidRequest. */
+interface GuardedHeaders {
+  /** A caller sees these headers if it may perform this operation. */
+  readonly operation: string;
+  readonly isSet: boolean;
+  readonly headers: readonly string[];
+}
+
+function guarded({ tagCount, retention, legalHold }: ObjectVersion): readonly GuardedHeaders[] {
+  const lock = "x-amz-object-lock";
+  return [
+    { operation: "GetObjectTagging", isSet: tagCount !== undefined, headers: ["x-amz-tagging-count"] },
+    {
+      operation: "GetObjectRetention",
+      isSet: retention !== undefined,
+      headers: [`${lock}-mode`, `${lock}-retain-until-date`],
+    },
+    { operation: "GetObjectLegalHold", isSet: legalHold !== undefined, headers: [`${lock}-legal-hold`] },
+  ];
+}
+
+/** Encryption is chosen by the put, not by the read. Throws InvalidArgument or InvalidRequest. */
 function refuseEncryption(request: S3Request): void {
   if (findHeader(request, "x-amz-server-side-encryption") !== undefined)
     throw new S3Error("InvalidArgument", {
@@ -106,9 +142,8 @@ function refuseEncryption(request: S3Request): void {
     });
 }
 
-/** MethodNotAllowed for a delete marker that is asked for by its id. */
-export async function headOf(request: S3Request, place: Place, found?: Bucket): Promise<ObjectVersion> {
-  const bucket = found ?? (await bucketOf(request, place));
+/** Throws MethodNotAllowed for a delete marker requested by its id. */
+export async function headOf(request: S3Request, bucket: Bucket): Promise<ObjectVersion> {
   const [key, versionId] = [getKey(request), findVersionId(request)];
   return await orMarker(async () => {
     const version = await bucket.head(key, { versionId, signal: request.signal });
@@ -139,11 +174,35 @@ function markerError(version: Pick<ObjectVersion, "versionId"> & Partial<ObjectV
   return new S3Error("MethodNotAllowed", { headers });
 }
 
-/** The headers of an answer that carries `length` bytes. */
-function describe(request: S3Request, version: ObjectVersion, length: number): Record<string, string | undefined> {
+/** Which bytes of a version are sent: without a range, all of them. */
+interface Answered {
+  readonly range: Range | undefined;
+  readonly part: UploadPart | undefined;
+}
+
+function isEmptyPart(part: UploadPart | undefined): boolean {
+  return part !== undefined && part.range === undefined;
+}
+
+/**
+ * Returns the checksum of the bytes that are sent; undefined if they are only a piece of what a
+ * stored checksum covers.
+ */
+function checksumOf({ checksum, size }: ObjectVersion, { range, part }: Answered): Checksum | undefined {
+  if (checksum === undefined) return undefined;
+  if (part?.count !== undefined) return part.checksum === undefined ? undefined : { ...checksum, value: part.checksum };
+  return range === undefined || range.end - range.start + 1 === size ? checksum : undefined;
+}
+
+function describe(
+  request: S3Request,
+  version: ObjectVersion,
+  answered: Answered,
+): { readonly status: number; readonly headers: Record<string, string | undefined> } {
   const { query, principal } = request;
+  const { range, part } = answered;
   const withChecksum = findHeader(request, "x-amz-checksum-mode")?.toUpperCase() === "ENABLED";
-  const headers = headersOf(version, { withChecksum: withChecksum && length === version.size });
+  const headers = headersOf(version, withChecksum ? checksumOf(version, answered) : undefined);
   for (const [parameter, name] of Object.entries(overrides)) {
     const value = query.get(parameter);
     if (value === undefined) continue;
@@ -156,12 +215,14 @@ function describe(request: S3Request, version: ObjectVersion, length: number): R
       throw new S3Error("InvalidArgument", { details: { ArgumentName: parameter, ArgumentValue: value } });
     headers[name] = given;
   }
-  if (query.has("partNumber") && version.partSizes !== undefined)
-    headers["x-amz-mp-parts-count"] = String(version.partSizes.length);
-  // A version without an id of its own is named only where it was asked for.
+  if (part?.count !== undefined) headers["x-amz-mp-parts-count"] = String(part.count);
+  // The id of the null version is sent only if the request named it.
   if (query.get("versionId") === "null") headers["x-amz-version-id"] = "null";
-  headers["content-length"] = String(length);
-  return headers;
+  const whole = isEmptyPart(part) ? 0 : version.size;
+  headers["content-length"] = String(range === undefined ? whole : range.end - range.start + 1);
+  if (range === undefined) return { status: 200, headers };
+  headers["content-range"] = `bytes ${range.start}-${range.end}/${version.size}`;
+  return { status: 206, headers };
 }
 
 const overrides: Readonly<Record<string, string>> = {

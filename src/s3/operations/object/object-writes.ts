@@ -1,39 +1,33 @@
-// Writing objects: put, delete one and delete many.
+// PutObject, DeleteObject and DeleteObjects.
 import type { Bucket, DeleteOptions, Preconditions } from "../../../objects/index.ts";
 import { isHoldfastError } from "../../../index.ts";
 import { openBody } from "../../body/incoming-body.ts";
+import { xmlBody } from "../../body/small-document.ts";
 import { asS3Error, emptyAnswer, xmlAnswer } from "../../http/answer.ts";
 import { findHeader, getKey, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
 import { malformed } from "../../http/xml-in.ts";
 import type { XmlContent } from "../../http/xml-out.ts";
-import { ownerOf } from "../../access/account.ts";
-import { mustBeGranted } from "../../access/grant.ts";
-import { accountOf, covers, isOwner } from "../../access/principal.ts";
+import { mayRelease, mustBeGranted } from "../../access/grant.ts";
+import { covers } from "../../access/principal.ts";
 import { checksumHeaders, notImplemented, quoted, unquoted, versionHeader } from "./object-headers.ts";
 import { expirationHeader } from "../bucket/expiration.ts";
 import { attributesOf, preconditionsOf } from "./put-attributes.ts";
-import {
-  bucketOf,
-  findVersionId,
-  invalidVersionId,
-  isVersionId,
-  operation,
-  xmlBody,
-  type Operation,
-} from "../operation.ts";
+import { isListed } from "./read-conditions.ts";
+import { bucketOf, findVersionId, invalidVersionId, isVersionId, operation, type Operation } from "../operation.ts";
 
-export const putObject: Operation = operation("PutObject", "write", async (request, place) => {
-  const bucket = await bucketOf(request, place);
+export const putObject: Operation = operation("PutObject", "write", async (request, service) => {
+  const bucket = await bucketOf(request, service);
   const key = getKey(request);
   const conditions = preconditionsOf(request);
-  const attributes = await attributesOf(request, place, bucket);
-  const { stream, size, checksum } = openBody(request);
+  const attributes = await attributesOf(request, service, bucket);
+  const { stream, size, checksum, check } = openBody(request);
   await checkEarly(bucket, key, conditions);
   const version = await bucket.put(key, stream, {
     ...attributes,
     ...conditions,
     size,
+    check,
     checksum: { algorithm: checksum?.algorithm ?? "CRC64NVME" },
     signal: request.signal,
   });
@@ -45,20 +39,24 @@ export const putObject: Operation = operation("PutObject", "write", async (reque
   });
 });
 
-/** Before the body is sent: a client that waits for it need not send it. The put decides. */
+/**
+ * Checks conditions before the body is sent, so that a waiting client need not send it. The put
+ * decides.
+ */
 async function checkEarly(bucket: Bucket, key: string, { ifMatch, ifNoneMatch }: Preconditions): Promise<void> {
   if (ifMatch === undefined && ifNoneMatch === undefined) return;
   const current = await bucket.head(key).catch((error: unknown) => {
     if (ifMatch === undefined && isHoldfastError(error, "NO_SUCH_KEY")) return undefined;
     throw error;
   });
-  const holds = ifMatch === undefined ? current === undefined : ifMatch === "*" || ifMatch === current?.etag;
-  const Condition = ifMatch === undefined ? "If-None-Match" : "If-Match";
-  if (!holds) throw new S3Error("PreconditionFailed", { details: { Condition } });
+  if (current === undefined) return;
+  const failed = (Condition: string): Error => new S3Error("PreconditionFailed", { details: { Condition } });
+  if (ifMatch !== undefined && !isListed(ifMatch, current.etag)) throw failed("If-Match");
+  if (ifNoneMatch !== undefined && isListed(ifNoneMatch, current.etag)) throw failed("If-None-Match");
 }
 
-export const deleteObject: Operation = operation("DeleteObject", "write", async (request, place) => {
-  const bucket = await bucketOf(request, place);
+export const deleteObject: Operation = operation("DeleteObject", "write", async (request, service) => {
+  const bucket = await bucketOf(request, service);
   const key = getKey(request);
   const conditions = deleteConditions({
     etag: findHeader(request, "if-match"),
@@ -67,12 +65,12 @@ export const deleteObject: Operation = operation("DeleteObject", "write", async 
     versionId: request.query.get("versionId"),
   });
   const versionId = findVersionId(request);
-  // The answer names it in a header.
+  // The response repeats the id in a header, so it must be valid.
   if (versionId !== undefined && !isVersionId(versionId)) throw invalidVersionId(versionId);
   const options = {
     ...conditions,
     versionId,
-    bypassGovernance: await bypasses(request, bucket),
+    bypassGovernance: await bypasses(request, bucket, { key, versionId }),
     signal: request.signal,
   };
   const deleted = await bucket.delete(key, options);
@@ -89,13 +87,16 @@ interface DeleteConditions {
   readonly versionId: string | undefined;
 }
 
-/** They are about the current version. NotImplemented with an id, InvalidArgument. */
+/**
+ * Returns the conditions of a delete, which apply to the current version. Throws NotImplemented if
+ * the request names a version, and InvalidArgument.
+ */
 function deleteConditions({ etag, size, time, versionId }: DeleteConditions): DeleteOptions {
   if ([etag, size, time].every((each) => each === undefined)) return {};
   if (versionId !== undefined) throw notImplemented("A condition with a versionId");
   const lastModified = time === undefined ? undefined : new Date(time);
   if ((size !== undefined && !/^[0-9]{1,15}$/.test(size)) || Number.isNaN(lastModified?.getTime() ?? 0))
-    throw new S3Error("InvalidArgument", { message: "A condition of the deletion is no number or no time." });
+    throw new S3Error("InvalidArgument", { message: "A condition of the deletion is not a valid number or time." });
   return {
     ...(etag === undefined ? {} : { ifMatch: unquoted(etag) }),
     ...(size === undefined ? {} : { ifSize: Number(size) }),
@@ -103,18 +104,21 @@ function deleteConditions({ etag, size, time, versionId }: DeleteConditions): De
   };
 }
 
-/** Only the owner of the bucket may: others are answered as if they had not asked. */
-export async function bypasses(request: S3Request, bucket: Bucket): Promise<boolean> {
+/** False for callers who may not bypass governance: the header is ignored. */
+export async function bypasses(
+  request: S3Request,
+  bucket: Bucket,
+  version: { readonly key: string; readonly versionId: string | undefined },
+): Promise<boolean> {
   if (findHeader(request, "x-amz-bypass-governance-retention")?.toLowerCase() !== "true") return false;
-  const account = accountOf(request.principal);
-  return isOwner(request.principal) && (account === undefined || account === (await ownerOf(bucket)));
+  return await mayRelease(request, bucket, { operation: "BypassGovernance", ...version });
 }
 
 const deletesMax = 1000;
 const deletesAtOnce = 32;
 
-export const deleteObjects: Operation = operation("DeleteObjects", "write", async (request, place) => {
-  const bucket = await bucketOf(request, place);
+export const deleteObjects: Operation = operation("DeleteObjects", "write", async (request, service) => {
+  const bucket = await bucketOf(request, service);
   const root = await xmlBody(request, "Delete");
   const wanted = root.all("Object");
   if (wanted.length === 0 || wanted.length > deletesMax) throw malformed();
@@ -141,7 +145,7 @@ interface DeleteItem extends Omit<DeleteConditions, "versionId"> {
   readonly VersionId: string | undefined;
 }
 
-/** One that fails is told among the others. */
+/** A failure is reported for this key only. */
 async function deleteOne(
   request: S3Request,
   bucket: Bucket,
@@ -154,7 +158,7 @@ async function deleteOne(
     const options = {
       ...deleteConditions({ ...conditions, versionId: VersionId }),
       versionId: VersionId,
-      bypassGovernance: await bypasses(request, bucket),
+      bypassGovernance: await bypasses(request, bucket, { key: Key, versionId: VersionId }),
       signal: request.signal,
     };
     const deleted = await bucket.delete(Key, options);

@@ -1,25 +1,25 @@
-// Form uploads: a page lets a browser put an object under a policy that the page's server has signed.
-import { anySize, judgeForm, signerOf, type SizeLimits } from "../../access/form-policy.ts";
-import { mustHaveRight, type Principal, type S3Credentials } from "../../access/principal.ts";
-import { cannedGrants, formatGrants } from "../../access/access-list.ts";
+// PostObject, the form upload: a web page lets a browser put an object under a policy that the
+// page's server signed.
+import { anySize, isOldForm, judgeForm, signerOf, type SizeLimits } from "../../access/form-policy.ts";
 import { mustBeGranted } from "../../access/grant.ts";
-import { checksumHeader, checksumAlgorithms } from "../../body/checksum.ts";
+import { mustHaveRight, type Principal, type S3Credentials } from "../../access/principal.ts";
+import { findExpectedChecksum } from "../../body/checksum.ts";
 import { readForm, type Form } from "../../body/form-data.ts";
+import { findMd5 } from "../../body/incoming-body.ts";
 import { emptyAnswer, type Answer } from "../../http/answer.ts";
-import { formatXml } from "../../http/xml-out.ts";
-import { parseXml } from "../../http/xml-in.ts";
 import { checkKey, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
-import type { ObjectVersion, PutOptions } from "../../../objects/index.ts";
-import { checksumHeaders, defaultContentType, findHeaderValue, quoted, versionHeader } from "./object-headers.ts";
-import { checkMetadata, metadataPrefix, mustMayShare } from "./put-attributes.ts";
-import { bucketOf, locationOf, type Place } from "../operation.ts";
-import { parseTagHeader, tagsOfXml } from "./tag-set.ts";
+import { formatXml } from "../../http/xml-out.ts";
+import type { ObjectVersion } from "../../../objects/index.ts";
+import { bucketOfAnybody, locationOf, type Service } from "../operation.ts";
+import { headersOfForm } from "./form-headers.ts";
+import { checksumHeaders, quoted, versionHeader } from "./object-headers.ts";
+import { attributesOf } from "./put-attributes.ts";
 
-/** The signature is in the form: the request itself has none. */
+/** The form has the signature; the request itself has none. */
 export async function postObject(
   request: S3Request,
-  place: Place,
+  service: Service,
   findCredentials: (accessKeyId: string) => S3Credentials | undefined,
 ): Promise<Answer> {
   request.continue();
@@ -33,66 +33,56 @@ export async function postObject(
       details: { ArgumentName: "key", ArgumentValue: "" },
     });
   checkKey(key);
-  const { principal, limits } = await allowedBy(form, request, place, key, findCredentials);
-  const bucket = await bucketOf(request, place);
-  const options = optionsOf(form);
-  if (fields.has("acl")) await mustMayShare(principal, bucket, cannedGrants(fields.get("acl") ?? ""));
-  const version = await bucket.put(key, limited(form.file, limits), { ...options, signal: request.signal });
-  return answerOf(fields, bucket.name, version, locationOf(request, bucket.name, key));
+  const redirect = redirectOf(fields);
+  const { principal, limits } = signedBy(form, request, service, key, findCredentials);
+  if (principal.kind === "key") request.giveWay(false);
+  // Turns the form into a put whose headers are the fields of the form. Drops the headers and the
+  // query of the request itself, because they are not signed.
+  const asked: S3Request = {
+    ...request,
+    principal,
+    key,
+    query: new Map(isOldForm(fields) ? [["AWSAccessKeyId", fields.get("awsaccesskeyid") ?? ""]] : []),
+    headers: { host: request.headers.host, ...headersOfForm(form) },
+  };
+  const bucket = await bucketOfAnybody(asked, service);
+  await mustBeGranted(asked, bucket, { operation: "PostObject", key });
+  const attributes = await attributesOf(asked, service, bucket);
+  const [checksum, md5] = [findExpectedChecksum(asked), findMd5(asked)];
+  const version = await bucket.put(key, limited(form.file, limits), {
+    ...attributes,
+    checksum: checksum?.value === undefined ? { algorithm: "CRC64NVME" } : { ...checksum, value: checksum.value },
+    ...(md5 === undefined ? {} : { md5: Buffer.from(md5, "base64").toString("hex") }),
+    signal: request.signal,
+  });
+  return answerOf(fields, redirect, bucket.name, version, locationOf(request, bucket.name, key));
 }
 
-/** AccessDenied, and what is wrong with the policy. Without one the request is anonymous. */
-async function allowedBy(
+/** Throws AccessDenied, or the fault of the policy. Without a policy the request is anonymous. */
+function signedBy(
   { fields }: Form,
-  request: S3Request,
-  place: Place,
+  { bucket = "" }: S3Request,
+  { region }: Service,
   key: string,
   findCredentials: (accessKeyId: string) => S3Credentials | undefined,
-): Promise<{ readonly principal: Principal; readonly limits: SizeLimits }> {
+): { readonly principal: Principal; readonly limits: SizeLimits } {
   const isSigned = fields.has("policy") || fields.has("signature") || fields.has("x-amz-signature");
-  const principal: Principal = isSigned
-    ? { kind: "key", credentials: signerOf(fields, place.region, findCredentials) }
-    : { kind: "anonymous" };
-  if (principal.kind === "key") mustHaveRight(principal.credentials, "write", { bucket: request.bucket, prefix: key });
-  await mustBeGranted({ ...request, principal }, await bucketOf(request, place), { operation: "PutObject", key });
-  return { principal, limits: isSigned ? judgeForm(fields, request.bucket ?? "", key) : anySize };
+  if (!isSigned) return { principal: { kind: "anonymous" }, limits: anySize };
+  const credentials = signerOf(fields, region, findCredentials);
+  mustHaveRight(credentials, "write", { bucket, prefix: key });
+  return { principal: { kind: "key", credentials }, limits: judgeForm(fields, bucket, key) };
 }
 
-const contentFields = {
-  "content-type": "contentType",
-  "cache-control": "cacheControl",
-  "content-disposition": "contentDisposition",
-  "content-encoding": "contentEncoding",
-  "content-language": "contentLanguage",
-  expires: "expires",
-} as const;
-
-function optionsOf({ fields, fileType }: Form): PutOptions {
-  const options: PutOptions = { contentType: fileType || defaultContentType };
-  for (const [field, option] of Object.entries(contentFields)) {
-    const value = fields.get(field);
-    if (value !== undefined && findHeaderValue(value) === undefined)
-      throw new S3Error("InvalidArgument", { details: { ArgumentName: field } });
-    if (value !== undefined && value !== "") options[option] = value;
-  }
-  const algorithm = checksumAlgorithms.find((name) => fields.has(checksumHeader(name)));
-  const [header, document, acl] = ["x-amz-tagging", "tagging", "acl"].map((name) => fields.get(name));
-  return {
-    ...options,
-    metadata: metadataOf(fields),
-    ...(header === undefined ? {} : { tags: parseTagHeader(header) }),
-    ...(document === undefined ? {} : { tags: tagsOfXml(parseXml(Buffer.from(document), "Tagging")) }),
-    ...(acl === undefined ? {} : { acl: formatGrants(cannedGrants(acl)) }),
-    checksum:
-      algorithm === undefined
-        ? { algorithm: "CRC64NVME" }
-        : { algorithm, value: fields.get(checksumHeader(algorithm)) ?? "" },
-  };
-}
-
-function metadataOf(fields: ReadonlyMap<string, string>): Record<string, string> {
-  const own = [...fields].filter(([name]) => name.startsWith(metadataPrefix));
-  return checkMetadata(own.map(([name, value]) => [name.slice(metadataPrefix.length), value] as const));
+/** Throws InvalidArgument for an address that no browser could open. */
+function redirectOf(fields: ReadonlyMap<string, string>): URL | undefined {
+  const text = fields.get("success_action_redirect") ?? fields.get("redirect");
+  if (text === undefined || text === "") return undefined;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol === "http:" || url?.protocol === "https:") return url;
+  throw new S3Error("InvalidArgument", {
+    message: "success_action_redirect is not the address of a page.",
+    details: { ArgumentName: "success_action_redirect", ArgumentValue: text },
+  });
 }
 
 async function* limited(file: AsyncIterable<Uint8Array>, { min, max }: SizeLimits): AsyncGenerator<Uint8Array> {
@@ -106,9 +96,10 @@ async function* limited(file: AsyncIterable<Uint8Array>, { min, max }: SizeLimit
     throw new S3Error("EntityTooSmall", { details: { ProposedSize: String(size), MinSizeAllowed: String(min) } });
 }
 
-/** As the form asks: a redirection, or 200, 201 with a document, or 204. */
+/** Returns the response that the form asks for: a redirect, 200, 201 with a document, or 204. */
 function answerOf(
   fields: ReadonlyMap<string, string>,
+  redirect: URL | undefined,
   bucket: string,
   version: ObjectVersion,
   location: string,
@@ -117,11 +108,9 @@ function answerOf(
   const etag = quoted(version.etag);
   const checksums = version.checksum === undefined ? {} : checksumHeaders(version.checksum);
   const headers = { etag, ...versionHeader(version), ...checksums };
-  const redirect = fields.get("success_action_redirect") ?? fields.get("redirect");
-  if (redirect !== undefined && URL.canParse(redirect)) {
-    const url = new URL(redirect);
-    for (const [name, value] of Object.entries({ bucket, key, etag })) url.searchParams.set(name, value);
-    return emptyAnswer(303, { ...headers, location: url.href });
+  if (redirect !== undefined) {
+    for (const [name, value] of Object.entries({ bucket, key, etag })) redirect.searchParams.set(name, value);
+    return emptyAnswer(303, { ...headers, location: redirect.href });
   }
   const status = fields.get("success_action_status");
   if (status === "201") {

@@ -1,4 +1,4 @@
-// What a put says about its object, read from the headers of a request.
+// The attributes of an object, read from the headers of a put.
 import type { Bucket, ContentHeaders, Preconditions, PutOptions, Retention } from "../../../objects/index.ts";
 import {
   findGrants,
@@ -9,19 +9,13 @@ import {
   withWriter,
   type Grant,
 } from "../../access/access-list.ts";
+import { enforcesOwner } from "../../access/account.ts";
 import { accountOf, isOwner, type Principal } from "../../access/principal.ts";
 import { isBlocked } from "../../access/public-access.ts";
 import { findHeader, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
-import {
-  contentHeaders,
-  defaultContentType,
-  findHeaderValue,
-  isHeaderName,
-  notImplemented,
-  unquoted,
-} from "./object-headers.ts";
-import { accountsOf, type Place } from "../operation.ts";
+import { contentHeaders, defaultContentType, findHeaderValue, isHeaderName, notImplemented } from "./object-headers.ts";
+import { accountsOf, type Service } from "../operation.ts";
 import { parseTagHeader } from "./tag-set.ts";
 
 const metadataBytesMax = 2048;
@@ -29,10 +23,10 @@ const metadataBytesMax = 2048;
 type Attributes = Omit<PutOptions, keyof Preconditions | "checksum" | "size" | "md5" | "signal">;
 
 /**
- * Everything that a put says about its object but its body and its conditions. InvalidRequest for a
+ * Returns all attributes of a put except the body and the conditions. Throws InvalidRequest for a
  * retention in a bucket without object lock.
  */
-export async function attributesOf(request: S3Request, place: Place, bucket: Bucket): Promise<Attributes> {
+export async function attributesOf(request: S3Request, service: Service, bucket: Bucket): Promise<Attributes> {
   refuseUnsupported(request);
   const headers: ContentHeaders = {};
   for (const [option, name] of Object.entries(contentHeaders) as [keyof ContentHeaders, string][]) {
@@ -44,7 +38,7 @@ export async function attributesOf(request: S3Request, place: Place, bucket: Buc
   const hold = findHeader(request, "x-amz-object-lock-legal-hold");
   const legalHold = hold === undefined ? undefined : isOn(hold);
   if (retention !== undefined || legalHold !== undefined) await mustHaveLock(bucket);
-  const acl = await findList(request, place, bucket);
+  const acl = await findList(request, service, bucket);
   return {
     ...headers,
     contentType: headers.contentType ?? defaultContentType,
@@ -58,9 +52,9 @@ export async function attributesOf(request: S3Request, place: Place, bucket: Buc
 
 const ownerReads: readonly Grant[] = [{ grantee: "owner", permission: "READ" }];
 
-/** The access list that the object is to have; undefined for the owner alone. */
-async function findList(request: S3Request, place: Place, bucket: Bucket): Promise<string | undefined> {
-  const accounts = await accountsOf(bucket, place);
+/** Returns the ACL of the new object; undefined if only the owner has access. */
+async function findList(request: S3Request, service: Service, bucket: Bucket): Promise<string | undefined> {
+  const accounts = await accountsOf(bucket, service);
   const grants = findGrants(request, accounts);
   if (grants !== undefined) await mustMayShare(request.principal, bucket, grants);
   const account = accountOf(request.principal);
@@ -71,29 +65,36 @@ async function findList(request: S3Request, place: Place, bucket: Bucket): Promi
   return grants && formatGrants(grants);
 }
 
-/** InvalidRequest. */
+/** Throws InvalidRequest. */
 export async function mustHaveLock(bucket: Bucket): Promise<void> {
   if ((await bucket.config()).objectLock) return;
   throw new S3Error("InvalidRequest", { message: "Bucket is missing Object Lock Configuration" });
 }
 
 /**
- * AccessDenied for a list that lets in more than the owner, where the key pair is not an owner's or the
- * public-access block of the bucket forbids it. What everybody puts into an open bucket may be open.
+ * Throws AccessDenied for an ACL that grants access to others than the owner, if the key pair does
+ * not belong to an owner or the public-access block forbids it. Anonymous uploads to an open bucket
+ * may be open.
  */
 export async function mustMayShare(principal: Principal, bucket: Bucket, grants: readonly Grant[]): Promise<void> {
   if (!isShared(grants)) return;
   if (principal.kind === "key" && !isOwner(principal)) throw new S3Error("AccessDenied");
-  const { publicAccessBlock, ownershipControls } = (await bucket.config()).documents;
-  if (ownershipControls?.includes("BucketOwnerEnforced") === true) throw new S3Error("AccessControlListNotSupported");
-  if (isOpenList(grants) && isBlocked(publicAccessBlock, "BlockPublicAcls")) throw new S3Error("AccessDenied");
+  const { documents } = await bucket.config();
+  if (enforcesOwner(documents)) throw new S3Error("AccessControlListNotSupported");
+  if (isOpenList(grants) && isBlocked(documents.publicAccessBlock, "BlockPublicAcls"))
+    throw new S3Error("AccessDenied");
 }
 
-/** The framing of the body is not a property of the object. */
+/**
+ * Returns the content encoding without aws-chunked, which is the framing of the body and not a
+ * property of the object.
+ */
 function contentEncodingOf(request: S3Request): string | undefined {
-  const names = (findHeader(request, "content-encoding") ?? "").split(",").map((name) => name.trim());
-  const kept = names.filter((name) => name !== "" && name.toLowerCase() !== "aws-chunked");
-  return kept.length === 0 ? undefined : kept.join(",");
+  const names = findHeader(request, "content-encoding")?.split(",");
+  return names
+    ?.filter((name) => name.trim().toLowerCase() !== "aws-chunked")
+    .join(",")
+    .trim();
 }
 
 function metadataOf({ headers }: S3Request): Record<string, string> {
@@ -105,8 +106,8 @@ function metadataOf({ headers }: S3Request): Record<string, string> {
 
 export const metadataPrefix = "x-amz-meta-";
 
-/** MetadataTooLarge; InvalidArgument for what no header could give back. */
-export function checkMetadata(pairs: readonly (readonly [name: string, text: string])[]): Record<string, string> {
+/** Throws MetadataTooLarge, or InvalidArgument for metadata that no header could return. */
+function checkMetadata(pairs: readonly (readonly [name: string, text: string])[]): Record<string, string> {
   let bytes = 0;
   for (const [name, text] of pairs) {
     if (!isHeaderName(name) || findHeaderValue(text) === undefined)
@@ -120,7 +121,7 @@ export function checkMetadata(pairs: readonly (readonly [name: string, text: str
   return Object.fromEntries(pairs);
 }
 
-/** Node reads a header byte by byte. Clients send UTF-8, or what is in Latin-1. */
+/** Node decodes headers as Latin-1. Clients send UTF-8 or Latin-1. */
 function headerText(value: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(value, "latin1"));
@@ -141,7 +142,7 @@ function findRetention(request: S3Request): Retention | undefined {
   return { mode: retentionMode(mode), until: retentionDate(until) };
 }
 
-/** InvalidArgument, MalformedXML in a document. */
+/** Throws InvalidArgument. */
 export function retentionMode(text: string): Retention["mode"] {
   const mode = text.toLowerCase();
   if (text === text.toUpperCase() && (mode === "governance" || mode === "compliance")) return mode;
@@ -157,29 +158,34 @@ export function retentionDate(text: string): Date {
   return date;
 }
 
-/** InvalidArgument. */
+/** Throws InvalidArgument. */
 export function isOn(status: string): boolean {
   if (status === "ON" || status === "OFF") return status === "ON";
   throw new S3Error("InvalidArgument", { message: "Legal Hold must be either of 'ON' or 'OFF'" });
 }
 
-/** If-Match and If-None-Match of a write: one at a time, and only `*` for the second. NotImplemented. */
+/**
+ * Returns If-Match and If-None-Match of a write. Throws PreconditionFailed for a pair that can
+ * never hold.
+ */
 export function preconditionsOf(request: S3Request): Preconditions {
-  const [match, noneMatch] = ["if-match", "if-none-match"].map((name) => findHeader(request, name));
-  if (match === undefined && noneMatch === undefined) return {};
-  if (match !== undefined && noneMatch !== undefined) throw notImplemented("If-Match with If-None-Match");
-  if (noneMatch !== undefined && noneMatch !== "*") throw notImplemented("If-None-Match with a value other than *");
-  return match === undefined ? { ifNoneMatch: "*" } : { ifMatch: unquoted(match) };
+  const [ifMatch, ifNoneMatch] = ["if-match", "if-none-match"].map((name) => findHeader(request, name)?.trim());
+  if (ifMatch !== undefined && ifNoneMatch === "*")
+    throw new S3Error("PreconditionFailed", { details: { Condition: "If-None-Match" } });
+  return { ...(ifMatch === undefined ? {} : { ifMatch }), ...(ifNoneMatch === undefined ? {} : { ifNoneMatch }) };
 }
 
-/** A put that ignored one would overwrite an object, or not do what it was asked for. */
+/**
+ * Headers that a put must not ignore: it would overwrite an object, or not do what the client
+ * asked.
+ */
 const unsupportedHeaders = new Set([
   "x-amz-rename-source",
   "x-amz-website-redirect-location",
   "x-amz-write-offset-bytes",
 ]);
 
-/** What would change how the object is kept is refused by name instead of ignored. */
+/** Refuses, by name, headers that would change how the object is stored, instead of ignoring them. */
 function refuseUnsupported(request: S3Request): void {
   const { headers } = request;
   const method = findHeader(request, "x-amz-server-side-encryption");
@@ -200,7 +206,10 @@ function refuseUnsupported(request: S3Request): void {
 
 const encryptions: readonly string[] = ["AES256", "aws:kms", "aws:kms:dsse", "aws:fsx"];
 
-/** Objects of these classes can be read at any time. All are kept as STANDARD, which is no less. */
+/**
+ * Storage classes whose objects can be read at any time. All are stored as STANDARD, which offers
+ * at least as much.
+ */
 const readyClasses: readonly string[] = [
   "STANDARD",
   "REDUCED_REDUNDANCY",
@@ -209,5 +218,8 @@ const readyClasses: readonly string[] = [
   "INTELLIGENT_TIERING",
   "GLACIER_IR",
 ];
-/** Objects of these must be restored first, or lie elsewhere. */
+/**
+ * Storage classes that are refused: their objects must be restored before a read, or are stored
+ * elsewhere.
+ */
 const slowClasses: readonly string[] = ["GLACIER", "DEEP_ARCHIVE", "OUTPOSTS", "SNOW", "EXPRESS_ONEZONE"];

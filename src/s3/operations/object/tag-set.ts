@@ -1,4 +1,4 @@
-// Tags: in the header x-amz-tagging, and as an XML document.
+// Tags, in the header x-amz-tagging and as an XML document.
 import { S3Error } from "../../http/s3-error.ts";
 import { malformed, type XmlElement } from "../../http/xml-in.ts";
 import type { XmlContent } from "../../http/xml-out.ts";
@@ -11,7 +11,7 @@ const keyMax = 128;
 const valueMax = 256;
 const allowed = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
 
-/** InvalidArgument, InvalidTag. */
+/** Throws InvalidArgument or InvalidTag. */
 export function parseTagHeader(text: string): TagSet {
   const pairs = text
     .split("&")
@@ -46,7 +46,7 @@ export function tagsOfXml(root: XmlElement, { isBucket = false }: { readonly isB
   return tagsOf(set, { isBucket });
 }
 
-/** Of the elements named Tag. MalformedXML, InvalidTag. */
+/** Reads the `Tag` elements. Throws MalformedXML or InvalidTag. */
 export function tagsOf(set: XmlElement, { isBucket }: { readonly isBucket: boolean }): TagSet {
   const pairs = set.all("Tag").map((tag) => [tag.getText("Key"), tag.getText("Value")] as const);
   return checkTags(pairs, isBucket ? bucketTagsMax : objectTagsMax);

@@ -1,0 +1,14 @@
+// The whole contract of an object store on PostgreSQL, histories of one key, and pages against a model.
+import { describeObjects } from "../objects/contract.ts";
+import { describeLinearizable } from "../objects/contract/linearizable.ts";
+import { describePaging } from "../objects/contract/paging.ts";
+import { bucketOn } from "../objects/object-sites.ts";
+import { makePgObjects } from "./stores.ts";
+
+describeObjects("PostgreSQL", makePgObjects);
+describeLinearizable("PostgreSQL", makePgObjects);
+describePaging("PostgreSQL", async (versioning) => {
+  const bucket = await bucketOn(makePgObjects, versioning === "off" ? "off" : "enabled");
+  if (versioning === "suspended") await bucket.setVersioning("suspended");
+  return bucket;
+});

@@ -1,0 +1,55 @@
+// Paced: a cached value that is reloaded rarely enough to keep loading cheap, however large the
+// store is.
+
+export interface Pace {
+  /** A value stays fresh for this long. */
+  readonly everyMs: number;
+  /** A value also stays fresh for this many times the processor time of its load. */
+  readonly factor: number;
+}
+
+/** Each value costs at most one hundredth of one core, unless it would be older than a minute. */
+export const calm: Pace = { everyMs: 1500, factor: 100 };
+const ageMsMax = 60_000;
+
+export class Paced<T> {
+  readonly #load: () => Promise<T>;
+  readonly #pace: Pace;
+  #value: Promise<T> | undefined;
+  #freshUntilMs = 0;
+  #isLoading = false;
+
+  constructor(load: () => Promise<T>, pace: Pace = calm) {
+    this.#load = load;
+    this.#pace = pace;
+  }
+
+  /** Returns the value. All callers share one load; the next call repeats a failed one. */
+  async get(): Promise<T> {
+    if (this.#value !== undefined && (this.#isLoading || performance.now() < this.#freshUntilMs))
+      return await this.#value;
+    const before = process.cpuUsage();
+    this.#isLoading = true;
+    this.#value = this.#load();
+    try {
+      const value = await this.#value;
+      const { everyMs, factor } = this.#pace;
+      // Only processor time counts: waiting for a slow disk costs nothing. Other work of this
+      // process counts too, which only makes loads rarer.
+      const { user, system } = process.cpuUsage(before);
+      const costMs = (user + system) / 1000;
+      this.#freshUntilMs = performance.now() + Math.min(Math.max(everyMs, factor * costMs), ageMsMax);
+      return value;
+    } catch (error) {
+      this.#value = undefined;
+      throw error;
+    } finally {
+      this.#isLoading = false;
+    }
+  }
+
+  /** Makes the next call reload the value; called after an action that changed it. */
+  expire(): void {
+    this.#freshUntilMs = 0;
+  }
+}

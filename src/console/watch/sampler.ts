@@ -1,0 +1,243 @@
+// Sampler: samples the store every two seconds while somebody watches, once for all watchers.
+import type { EventStore } from "../../events/index.ts";
+import type { HandoffStats } from "../../handoff/index.ts";
+import type { HolderInfo } from "../../index.ts";
+import type { HeldLock } from "../../locks/index.ts";
+import { asRequestError } from "../http/request-error.ts";
+import { holderNews, lockNews, type Activity } from "./activity.ts";
+import { Paced } from "./paced.ts";
+import { BoxFeed, LogFeed, TreeFeed } from "./part-feeds.ts";
+import type { WatchedStore } from "./watched-store.ts";
+
+const everyMs = 2000;
+/** The samples of three minutes. */
+const historyMax = 90;
+const activityMax = 300;
+
+export interface LogSample {
+  readonly name: string;
+  readonly head?: number;
+  readonly bytes?: number;
+  readonly problem?: string;
+}
+
+export interface BoxSample {
+  readonly name: string;
+  readonly stats?: HandoffStats;
+  readonly problem?: string;
+}
+
+/** The store at one moment. */
+export interface Sample {
+  readonly at: Date;
+  readonly holders: readonly HolderInfo[];
+  readonly locks: readonly HeldLock[];
+  readonly logs: readonly LogSample[];
+  readonly boxes: readonly BoxSample[];
+  /** Number of the last change of the tree. */
+  readonly changes?: number;
+  /** Why the store, or a part of it, could not be read. */
+  readonly problems: readonly string[];
+}
+
+/** The counters of a sample, for rates. */
+export interface Point {
+  readonly atMs: number;
+  readonly events: number;
+  readonly done: number;
+  readonly failed: number;
+  readonly changes: number;
+  readonly locks: number;
+}
+
+export interface SamplerNews {
+  readonly sample: Sample;
+  readonly activity: readonly Activity[];
+}
+
+interface PartWatch<T> {
+  readonly paced: Paced<T>;
+  /** Entries that no sample has included yet. */
+  readonly news: Activity[];
+}
+
+export class Sampler {
+  readonly history: Point[] = [];
+  /** Newest last. */
+  readonly activity: Activity[] = [];
+  readonly #watched: WatchedStore;
+  readonly #listeners = new Set<(news: SamplerNews) => void>();
+  readonly #names: Paced<{ readonly logs: readonly string[]; readonly boxes: readonly string[] }>;
+  readonly #logs = new Map<string, PartWatch<LogSample>>();
+  readonly #boxes = new Map<string, PartWatch<BoxSample>>();
+  readonly #tree: PartWatch<number | undefined>;
+  readonly #holders: Paced<HolderInfo[]>;
+  readonly #locks: Paced<HeldLock[]>;
+  #before: Sample | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #sampling: Promise<Sample> | undefined;
+  #isStale = false;
+
+  constructor(watched: WatchedStore) {
+    this.#watched = watched;
+    this.#names = new Paced(async () => ({ logs: await watched.logs(), boxes: await watched.boxes() }));
+    this.#holders = new Paced(() => watched.holders());
+    this.#locks = new Paced(() => watched.locks());
+    const feed = new TreeFeed();
+    const news: Activity[] = [];
+    const paced = new Paced(async () => {
+      const tree = await watched.findTree();
+      const last = await tree?.lastChange();
+      if (tree !== undefined && last !== undefined) news.push(...(await feed.news(tree, last)));
+      return last;
+    });
+    this.#tree = { paced, news };
+  }
+
+  /**
+   * Adds a listener. The first one starts the sampling; removing the last one with the returned
+   * function stops it.
+   */
+  listen(listener: (news: SamplerNews) => void): () => void {
+    this.#listeners.add(listener);
+    this.#timer ??= setTimeout(() => void this.#tick(), 0);
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size > 0) return;
+      clearTimeout(this.#timer);
+      this.#timer = undefined;
+    };
+  }
+
+  /** Returns the last sample if it is recent enough, and otherwise takes a new one. */
+  async recent(): Promise<Sample> {
+    const last = this.#before;
+    return last !== undefined && !this.#isStale && Date.now() - last.at.getTime() < everyMs
+      ? last
+      : await this.sample();
+  }
+
+  /** Takes a sample. Concurrent calls share one. */
+  async sample(): Promise<Sample> {
+    return await (this.#sampling ??= this.#look().finally(() => (this.#sampling = undefined)));
+  }
+
+  /** Makes the next sample reload everything; called after an action that changed something. */
+  expire(): void {
+    this.#isStale = true;
+    for (const paced of [this.#names, this.#holders, this.#locks, this.#tree.paced]) paced.expire();
+    for (const { paced } of [...this.#logs.values(), ...this.#boxes.values()]) paced.expire();
+  }
+
+  async #tick(): Promise<void> {
+    await this.sample();
+    if (this.#timer !== undefined) this.#timer = setTimeout(() => void this.#tick(), everyMs);
+  }
+
+  async #look(): Promise<Sample> {
+    this.#isStale = false;
+    const problems: string[] = [];
+    const orNote = async <T>(look: Promise<T>, otherwise: T): Promise<T> => {
+      try {
+        return await look;
+      } catch (error) {
+        problems.push(asRequestError(error).message);
+        return otherwise;
+      }
+    };
+    // Loaded one after the other, so that each is charged with its own processor time.
+    const names = await orNote(this.#names.get(), { logs: [], boxes: [] });
+    const holders = await orNote(this.#holders.get(), this.#before?.holders ?? []);
+    const locks = await orNote(this.#locks.get(), this.#before?.locks ?? []);
+    const changes = await orNote(this.#tree.paced.get(), this.#before?.changes);
+    const logs: LogSample[] = [];
+    for (const name of names.logs) logs.push(await this.#log(name).paced.get());
+    const boxes: BoxSample[] = [];
+    for (const name of names.boxes) boxes.push(await this.#box(name).paced.get());
+    for (const { problem } of [...logs, ...boxes]) if (problem !== undefined) problems.push(problem);
+    const sample = {
+      at: new Date(),
+      holders,
+      locks,
+      logs,
+      boxes,
+      ...(changes === undefined ? {} : { changes }),
+      problems: [...new Set(problems)],
+    };
+    this.#publish(sample);
+    return sample;
+  }
+
+  #publish(sample: Sample): void {
+    const { at } = sample;
+    const before = this.#before ?? sample;
+    this.#before = sample;
+    const parts = [...this.#logs.values(), ...this.#boxes.values(), this.#tree];
+    const news = [
+      ...holderNews(before.holders, sample.holders, at),
+      ...lockNews(before.locks, sample.locks, at),
+      ...parts.flatMap((part) => part.news.splice(0)),
+    ].sort((one, other) => one.at.getTime() - other.at.getTime());
+    this.activity.push(...news);
+    this.activity.splice(0, Math.max(0, this.activity.length - activityMax));
+    this.history.push(pointOf(sample));
+    this.history.splice(0, Math.max(0, this.history.length - historyMax));
+    for (const listener of this.#listeners) listener({ sample, activity: news });
+  }
+
+  #log(name: string): PartWatch<LogSample> {
+    const known = this.#logs.get(name);
+    if (known !== undefined) return known;
+    const feed = new LogFeed();
+    return add(this.#logs, name, async (news) => {
+      const log: EventStore = await this.#watched.log(name);
+      const head = await log.head();
+      news.push(...(await feed.news(log, name, head)));
+      return { name, head, bytes: await log.bytes() };
+    });
+  }
+
+  #box(name: string): PartWatch<BoxSample> {
+    const known = this.#boxes.get(name);
+    if (known !== undefined) return known;
+    const feed = new BoxFeed();
+    return add(this.#boxes, name, async (news) => {
+      const box = await this.#watched.box(name);
+      const stats = await box.stats();
+      news.push(...(await feed.news(box, name, stats)));
+      return { name, stats };
+    });
+  }
+}
+
+/** Adds a part. A damaged part is shown with its problem, and hides no other. */
+function add<T extends LogSample | BoxSample>(
+  parts: Map<string, PartWatch<T>>,
+  name: string,
+  look: (news: Activity[]) => Promise<T>,
+): PartWatch<T> {
+  const news: Activity[] = [];
+  const load = async (): Promise<T> => {
+    try {
+      return await look(news);
+    } catch (error) {
+      return { name, problem: `${name}: ${asRequestError(error).message}` } as T;
+    }
+  };
+  const part = { paced: new Paced(load), news };
+  parts.set(name, part);
+  return part;
+}
+
+function pointOf({ at, logs, boxes, changes = 0, locks }: Sample): Point {
+  const sum = (numbers: readonly (number | undefined)[]): number =>
+    numbers.reduce<number>((total, number) => total + (number ?? 0), 0);
+  return {
+    atMs: at.getTime(),
+    events: sum(logs.map(({ head }) => head)),
+    done: sum(boxes.map(({ stats }) => stats?.archive)),
+    failed: sum(boxes.map(({ stats }) => stats?.error)),
+    changes,
+    locks: locks.length,
+  };
+}

@@ -1,11 +1,11 @@
-// How a duration is written on the command line: `30s`, `500ms`, `10m`, `2h`, `7d`.
+// Parses durations on the command line: `30s`, `500ms`, `10m`, `2h`, `7d`.
 import { InvalidArgumentError } from "commander";
 
 const msOf = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 /**
- * In milliseconds. Anything else is wrong usage, also a bare number: users of flock(1) mean seconds
- * by it, users of this library milliseconds.
+ * Returns milliseconds. Anything else is wrong usage, even a bare number: users of flock(1) would
+ * mean seconds, users of this library milliseconds.
  */
 export function parseDuration(text: string): number {
   const [, digits, unit] = /^(\d{1,12})(ms|s|m|h|d)$/.exec(text) ?? [];

@@ -1,30 +1,36 @@
-// What the command line tells a script by its exit code, and which code of an error leads to which.
-import type { ErrorCode } from "../index.ts";
+// The exit codes of the command line, and the one for each error code.
+import type { ErrorCode, HoldfastError } from "../index.ts";
 
 export const exitCodes = {
   done: 0,
   failed: 1,
   wrongUsage: 2,
-  /** What was asked for is not there, so there is nothing to do it to. */
+  /** DIR exists, and the requested ticket, object or file is not in it. */
   nothingToDo: 3,
   notHeld: 4,
   verificationFailed: 5,
-  /** The same input will fail again. The number is EX_DATAERR of sysexits.h. */
+  /** The input is wrong and would fail again. The number is EX_DATAERR of sysexits.h. */
   failedForGood: 65,
+  /**
+   * The location that DIR names is missing: no store, log, box, bucket, tree or directory. The
+   * number is EX_NOINPUT of sysexits.h.
+   */
+  missing: 66,
   /** Busy or timed out. The number is EX_TEMPFAIL of sysexits.h. */
   tryAgain: 75,
 } as const;
 
-// Complete, so that a new error code does not compile before it has an exit code here.
+// Every error code has an entry: a new one without an exit code does not compile.
 const exitCodeByError: Record<ErrorCode, number> = {
   INVALID_PATH: exitCodes.wrongUsage,
   INVALID_NAME: exitCodes.wrongUsage,
   TOO_LARGE: exitCodes.wrongUsage,
-  NOT_A_STORE: exitCodes.failed,
+  NOT_A_STORE: exitCodes.missing,
   WRONG_STORE: exitCodes.failed,
   NEWER_FORMAT: exitCodes.failed,
   CORRUPT: exitCodes.verificationFailed,
   UNSUPPORTED_DISK: exitCodes.verificationFailed,
+  UNSUPPORTED: exitCodes.wrongUsage,
   CROSS_DEVICE: exitCodes.failed,
   DISK_FULL: exitCodes.failed,
   NO_PERMISSION: exitCodes.failed,
@@ -43,7 +49,7 @@ const exitCodeByError: Record<ErrorCode, number> = {
   CLAIM_LOST: exitCodes.notHeld,
   PAYLOAD_MISMATCH: exitCodes.verificationFailed,
   NO_SUCH_TICKET: exitCodes.nothingToDo,
-  NO_SUCH_BUCKET: exitCodes.nothingToDo,
+  NO_SUCH_BUCKET: exitCodes.missing,
   BUCKET_EXISTS: exitCodes.failed,
   BUCKET_NOT_EMPTY: exitCodes.failed,
   NO_SUCH_KEY: exitCodes.nothingToDo,
@@ -62,4 +68,19 @@ const exitCodeByError: Record<ErrorCode, number> = {
 
 export function exitCodeOf(code: ErrorCode): number {
   return exitCodeByError[code];
+}
+
+/**
+ * Like `exitCodeOf`, with two exceptions: a path whose directory does not exist is a missing
+ * location, and a file where a directory is expected is wrong usage.
+ */
+export function exitCodeOfError(error: HoldfastError): number {
+  const { errno } = (error.cause ?? {}) as { readonly errno?: unknown };
+  if (error.code === "INVALID_PATH" && errno === "ENOENT") return exitCodes.missing;
+  return isFileForDirectory(error) ? exitCodes.wrongUsage : exitCodeOf(error.code);
+}
+
+/** True if the user named a file where a directory is expected. */
+export function isFileForDirectory(error: HoldfastError): boolean {
+  return error.code === "IO_ERROR" && (error as { readonly errno?: unknown }).errno === "ENOTDIR";
 }

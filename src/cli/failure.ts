@@ -1,7 +1,7 @@
-// The one place that turns what went wrong into words on stderr and an exit code.
+// Turns every failure into a message on stderr and an exit code.
 import { CommanderError } from "commander";
 import { isHoldfastError, type ErrorAction, type ErrorCode } from "../index.ts";
-import { exitCodeOf, exitCodes } from "./exit-codes.ts";
+import { exitCodeOfError, exitCodes, isFileForDirectory } from "./exit-codes.ts";
 import type { Output } from "./output.ts";
 
 const hintOf: Readonly<Record<ErrorAction, string>> = {
@@ -12,51 +12,53 @@ const hintOf: Readonly<Record<ErrorAction, string>> = {
   report: "If disk and network are sound, report it with this message.",
 };
 
-/** Where the action says too much for the command line, which does one thing once. */
+/** Advice for errors whose general advice does not suit a command, which runs once. */
 const ownHintOf: Readonly<Partial<Record<ErrorCode, string>>> = {
   CLAIM_LOST: "This claim does not come back: `show` tells what became of the ticket.",
   APPEND_CONDITION_FAILED:
     "Read what matches and decide again: unchanged it fails as long as that is there, with a higher --after it may not.",
 };
 
-/** The library names its options; a user of the command line has flags. */
+/** Replaces the names of the library's options by the flags of the command line. */
 const flagOf: Readonly<Record<string, string>> = {
   "option timeoutMs": "--timeout",
-  "Make it with createBucket": "Make it with `holdfast objects mb`",
+  "Create it with createBucket": "Create it with `holdfast objects mb`",
   "Open it with bucket(), or choose": "Use it, or choose",
   "set bypassGovernance": "give --bypass-governance",
   "options lockTimeoutMs of the store, timeoutMs of the call": "--timeout",
 };
 
 export interface FailureOptions {
-  /** What to end with, if the user has chosen it for this case. */
+  /** The exit code that the user chose for this case, if any. */
   readonly exitCode?: number;
-  /** The command that was used wrongly, with the words before it: `holdfast events append`. */
+  /** The command that was used wrongly, with its parents: `holdfast events append`. */
   readonly usageOf?: string;
 }
 
-/** Tells what went wrong, and gives the exit code for it. */
+/** Reports what went wrong, and returns the exit code. */
 export function reportFailure(error: unknown, output: Output, options: FailureOptions = {}): number {
   if (error instanceof CommanderError) return reportUsage(error, output, options.usageOf ?? "holdfast");
   if (isHoldfastError(error)) {
-    const exitCode = options.exitCode ?? exitCodeOf(error.code);
-    const hint = `${error.code}: ${ownHintOf[error.code] ?? hintOf[error.action]} See docs/errors.md.`;
+    const exitCode = options.exitCode ?? exitCodeOfError(error);
+    const hint = `${error.code}: ${ownHintOf[error.code] ?? hintOf[isFileForDirectory(error) ? "fix-caller" : error.action]} See docs/errors.md.`;
     const message = withFlags(error.message);
     output.failure({ ...error.toJSON(), message, exitCode }, message, hint);
     return exitCode;
   }
-  const message = error instanceof Error ? error.message : String(error);
-  const details = { name: error instanceof Error ? error.name : "Error", message, exitCode: exitCodes.failed };
-  // Not foreseen: the stack says where it came from.
-  output.failure(details, message, `This is a fault of Holdfast; please report it.\n${stackOf(error)}`);
+  const { name = "Error", stack = "" } = (error ?? {}) as Partial<Error>;
+  const message = messageOf(error);
+  const details = { name, message, exitCode: exitCodes.failed };
+  // An unexpected error: the stack shows where it came from.
+  const calls = stack.split("\n").slice(1).join("\n");
+  output.failure(details, message, `This is a fault of Holdfast; please report it.\n${calls}`);
   return exitCodes.failed;
 }
 
-/** Commander ends with 1 for wrong usage; here 1 means that the thing itself failed. */
+/** Commander exits with 1 for wrong usage; here 1 means that the operation itself failed. */
 function reportUsage(error: CommanderError, output: Output, usageOf: string): number {
-  // Help or the version was asked for, and is written already.
+  // The user requested the help or the version, which is already written.
   if (error.exitCode === 0) return exitCodes.done;
-  // Nothing was asked for: the help on stderr says it all.
+  // The command line is empty: the help on stderr suffices.
   if (error.code === "commander.help") return exitCodes.wrongUsage;
   const message = error.message.replace(/^error: /, "");
   const details = { name: "UsageError", code: "WRONG_USAGE", action: "fix-caller", message };
@@ -68,6 +70,8 @@ function withFlags(message: string): string {
   return Object.entries(flagOf).reduce((text, [option, flag]) => text.replaceAll(option, flag), message);
 }
 
-function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? "").split("\n").slice(1).join("\n") : "";
+/** Returns the message of whatever was thrown. */
+export function messageOf(thrown: unknown): string {
+  const { message } = (thrown ?? {}) as { readonly message?: unknown };
+  return typeof message === "string" ? message : String(thrown);
 }

@@ -1,13 +1,13 @@
-// The end of every help page: an example that can be copied, and what each exit code means.
+// The end of every help page: an example to copy, and the meaning of each exit code.
 import type { Command } from "commander";
 import { exitCodes } from "./exit-codes.ts";
 
 export interface HelpEnd {
-  /** Commands, each on a line of its own. */
+  /** Commands, one per line. */
   readonly examples: readonly string[];
-  /** What the codes mean for this command, in its own words; only those that it can end with. */
+  /** The meaning of each exit code that this command can have. */
   readonly exits: Readonly<Partial<Record<keyof typeof exitCodes, string>>>;
-  /** Codes that no other command ends with. */
+  /** Exit codes that only this command has. */
   readonly ownExits?: Readonly<Record<number, string>>;
 }
 

@@ -1,9 +1,12 @@
-// Which words of a command line are for us, before anything is parsed.
+// Finds, before the command line is parsed, which of its words belong to Holdfast and not to a
+// command that it runs, and which of them are paths.
+import { isAbsolute, resolve } from "node:path";
 import type { Command } from "commander";
+import { isDatabase } from "./commands/location.ts";
 
 /**
- * Those before `--`; and where a command is given another one to run, those before that one: it may
- * have the same options.
+ * Returns the words before `--`, and before a command that Holdfast is to run: that command may
+ * have options of the same names.
  */
 export function ownWords(program: Command, words: readonly string[]): readonly string[] {
   let command = program;
@@ -11,7 +14,7 @@ export function ownWords(program: Command, words: readonly string[]): readonly s
     const word = words[index] ?? "";
     if (word === "--") return words.slice(0, index);
     if (word.startsWith("-")) {
-      // What an option says is no command, whatever it looks like.
+      // Skips the value of an option, which may look like a command.
       if (command.options.some(({ long, short, required }) => required && (word === long || word === short))) index++;
       continue;
     }
@@ -23,8 +26,8 @@ export function ownWords(program: Command, words: readonly string[]): readonly s
 }
 
 /**
- * A word that stands where a verb does and is none. A user who asks for the help of a verb
- * that there is not would be shown that of the command before it, as if all was well.
+ * Returns an unknown word where a verb is expected. Without this check, `--help` after a wrong verb
+ * would show the help of its parent.
  */
 export function findUnknownVerb(
   program: Command,
@@ -41,7 +44,47 @@ export function findUnknownVerb(
   return undefined;
 }
 
-/** A required list of words is a command with its arguments; an optional one is a list of files. */
+/** A required list of words is a command to run with its arguments; an optional list has files. */
 function runsAnother({ registeredArguments }: Command): boolean {
   return registeredArguments.some(({ variadic, required }) => variadic && required);
+}
+
+/** Spells `path`, which is at or below `given`, as the user spells `given`: relative stays relative. */
+export function asGiven(given: string, path: string): string {
+  if (isDatabase(given)) return path;
+  const absolute = resolve(given);
+  if (path === absolute) return given;
+  if (!path.startsWith(absolute === "/" ? "/" : `${absolute}/`)) return path;
+  return `${given.replace(/\/+$/, "")}/${path.slice(absolute.length).replace(/^\/+/, "")}`;
+}
+
+/** Returns the arguments and option values of a command that may be paths. */
+export function wordsOf(command: Command): string[] {
+  const values: readonly unknown[] = [...command.args, ...Object.values(command.opts<Record<string, unknown>>())];
+  return values.filter((value): value is string => typeof value === "string");
+}
+
+/** An argument longer than this is data, not a path. */
+const pathLengthMax = 4096;
+
+/**
+ * Returns a function for texts to people: it replaces absolute paths by the relative ones among
+ * `words`.
+ */
+export function spellingOf(words: readonly string[]): (text: string) => string {
+  const isPath = (word: string): boolean => word !== "" && word.length <= pathLengthMax && !/[\n:]/.test(word);
+  const given = words.filter((word) => isPath(word) && !isAbsolute(word));
+  // The longest first: of a path and its parent, the longer one is meant.
+  const pairs = given
+    .map((word) => [resolve(word), word] as const)
+    .sort(([one], [other]) => other.length - one.length)
+    .map(
+      ([absolute, word]) =>
+        [new RegExp(`(?<![\\w./-])${escaped(absolute)}(?![\\w-])`, "g"), word.replace(/\/+$/, "")] as const,
+    );
+  return (text) => pairs.reduce((so, [absolute, word]) => so.replace(absolute, () => word), text);
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 }

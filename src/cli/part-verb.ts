@@ -1,38 +1,58 @@
-// What the verbs of all parts have in common: which part is meant, and what is said when it is not
-// there.
+// Shared by the verbs of all parts: which part is meant, and what to report if it is missing.
 import { Option, type Command } from "commander";
 import type { Cancel, VerifyOptions, VerifyReport } from "../index.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { makeNewStore } from "./commands/new-store.ts";
+import { asGiven } from "./own-words.ts";
 import { endHelp, type HelpEnd } from "./help.ts";
+import { explain, type ExplainedWait } from "./locking/explained-wait.ts";
 import type { Run } from "./run.ts";
 
 /** A kind of part, as the command line sees it. */
 export interface PartNoun {
-  /** For people, and the name of the option that picks one in a store: "log". */
+  /**
+   * The word for people, and the name of the option that selects a part of this kind in a store:
+   * "log".
+   */
   readonly what: string;
   readonly defaultName: string;
-  /** What a report counts: "event(s)". */
+  /** The unit that a report counts: "event(s)". */
   readonly unit: string;
-  /** What is said while it is verified. Default "verified bytes". */
+  /** Progress text during a verification. Default "verified bytes". */
   readonly progress?: string;
   locate(directory: string, name: string | undefined): Promise<FoundPart>;
-  /** The directories of all parts of this kind in a store; of a part's own directory, that one. */
+  /**
+   * Returns the directories of all parts of this kind in a store. For the directory of one part,
+   * returns that directory.
+   */
   list(directory: string): Promise<readonly string[]>;
   verify(directory: string, options: VerifyOptions): Promise<VerifyReport>;
-  /** A few numbers that people want to see. */
+  /** Names the lock that a repair or a collection waits for while another process holds it. Absent: it waits for nothing. */
+  waitsFor?(directory: string): Pick<ExplainedWait<unknown>, "what" | "findBlocking">;
+  /** Returns a few numbers for people. */
   stats(directory: string): Promise<Readonly<Record<string, number>>>;
-  /** Removes what the retention lets go; says what went. Absent: there is never anything to collect. */
+  /** Removes what the retention allows; returns what was removed. Absent: there is never anything to collect. */
   collect?(directory: string, retention: Retention, options: Cancel): Promise<Readonly<Record<string, number>>>;
 }
 
-/** How long finished things stay. Undefined: for ever. */
+/** How long finished things stay. Undefined: forever. */
 export interface Retention {
   readonly archiveMs?: number | undefined;
   readonly errorMs?: number | undefined;
   readonly ledgerMs?: number | undefined;
 }
 
-/** What a verb needs of a noun. */
+/** Runs work that may have to wait for another process. Explains such a wait. */
+export async function explainPart<T>(
+  { waitsFor }: Pick<PartNoun, "waitsFor">,
+  directory: string,
+  run: Run,
+  wait: () => Promise<T>,
+): Promise<T> {
+  return waitsFor === undefined ? await wait() : await explain(run, { ...waitsFor(directory), wait });
+}
+
+/** The members of a noun that a verb needs. */
 export type NamedPart = Pick<PartNoun, "what" | "defaultName" | "locate" | "list">;
 
 export interface FoundPart {
@@ -41,7 +61,7 @@ export interface FoundPart {
   readonly isThere: boolean;
 }
 
-/** The option of the noun, under its own name. */
+/** The values of a verb's options. That of the noun is under the noun's own word, such as `log`. */
 export type PartFlags = Readonly<Record<string, unknown>>;
 
 export interface Verb extends HelpEnd {
@@ -63,15 +83,15 @@ export function partVerb(
     .command(name)
     .summary(summary)
     .description(description)
-    .argument("<DIR>", `the directory of the ${what}, or a store that has it`)
+    .argument("<DIR>", `the ${what}, or a store that has it: a directory, or postgres://…`)
     .addOption(new Option(`--${what} <name>`, `which ${what} of a store`).default(undefined, defaultName));
   for (const option of options) command.addOption(option);
   return endHelp(command, end);
 }
 
 /**
- * The directory of the part; undefined, with the exit code for it, where there is none: to open it
- * would make one.
+ * Returns the directory of the part. If there is none, returns undefined and sets the exit code:
+ * opening it would create one.
  */
 export async function findPartDirectory(
   noun: NamedPart,
@@ -81,31 +101,38 @@ export async function findPartDirectory(
   run: Run,
 ): Promise<string | undefined> {
   const location = await locate(noun, directory, flags, command);
-  if (location.isThere) return location.directory;
-  run.exitCode = exitCodes.nothingToDo;
+  const path = asGiven(directory, location.directory);
+  if (location.isThere) return path;
   const { what } = noun;
-  const others = location.isInStore ? await namesIn(noun, directory) : "";
-  const message = `there is no ${what} in ${location.directory}${others}`;
-  const name = `No${what[0]?.toUpperCase()}${what.slice(1)}`;
-  const details = { name, code: `NO_${what.toUpperCase()}`, action: "fix-caller", message, path: location.directory };
-  run.output.failure({ ...details, exitCode: run.exitCode }, message, "");
-  return undefined;
+  const others = location.isInStore ? await namesIn(noun, directory) : ": is it the right directory, and is the share mounted?"; // prettier-ignore
+  return tellMissing(run, `NO_${what.toUpperCase()}`, `there is no ${what} in ${path}${others}`, path);
 }
 
-/** Which parts of the kind a store has. */
+/**
+ * Reports that the named location is missing, and sets the exit code. All commands use it, so they
+ * agree.
+ */
+export function tellMissing(run: Run, code: string, message: string, path: string): undefined {
+  run.exitCode = exitCodes.missing;
+  const details = { name: "Missing", code, action: "fix-caller", message, path, exitCode: run.exitCode };
+  run.output.failure(details, message, "");
+}
+
+/** Lists the parts of this kind in a store. */
 async function namesIn({ what, list }: NamedPart, store: string): Promise<string> {
   const names = (await list(store)).map((path) => path.slice(path.lastIndexOf("/") + 1));
   return names.length === 0 ? `; the store has no ${what}` : `; the store has ${names.join(", ")}`;
 }
 
-/** Of a verb that makes the part if there is none. */
+/** Adds the options of a verb that creates the part if there is none. */
 export function noCreateOption(what: string): Option {
-  return new Option("--no-create", `make no ${what} where there is none: DIR may be mistyped, or not mounted`);
+  return new Option("--no-create", `do not create a missing ${what}: DIR may be mistyped or not mounted`);
 }
 
 /**
- * Whether the part is there or not. One that is about to be made is announced: the path may be
- * mistyped.
+ * Returns the directory of the part, for a verb that creates it. Prints a note if the part is about
+ * to be created, because the path may be mistyped. If the part is missing and `--no-create` is
+ * given, returns undefined and sets the exit code.
  */
 export async function partDirectoryOf(
   noun: NamedPart,
@@ -113,19 +140,23 @@ export async function partDirectoryOf(
   flags: PartFlags,
   command: Command,
   run: Run,
-): Promise<string> {
+): Promise<string | undefined> {
+  if (flags["create"] === false) return await findPartDirectory(noun, directory, flags, command, run);
+  const name = flags[noun.what] as string | undefined;
+  const before = await noun.locate(directory, name);
+  // Only a part in a store has a name.
+  if (name !== undefined && !before.isInStore && !before.isThere) await makeNewStore(directory, run);
   const location = await locate(noun, directory, flags, command);
-  if (!location.isThere) run.output.note(`holdfast: making a new ${noun.what} in ${location.directory}`);
-  return location.directory;
+  const path = asGiven(directory, location.directory);
+  if (!location.isThere) run.output.note(`holdfast: making a new ${noun.what} in ${path}`);
+  return path;
 }
 
 async function locate(noun: NamedPart, directory: string, flags: PartFlags, command: Command): Promise<FoundPart> {
   const { what } = noun;
   const name = flags[what] as string | undefined;
   const location = await noun.locate(directory, name);
-  if (name !== undefined && !location.isInStore)
-    command.error(
-      `error: ${directory} is no store, so it has no ${what} named '${name}'${location.isThere ? `: leave out --${what}` : ". Is the share mounted?"}`,
-    );
+  if (name !== undefined && !location.isInStore && location.isThere)
+    command.error(`error: ${directory} is no store, so it has no ${what} named '${name}': leave out --${what}`);
   return location;
 }

@@ -1,91 +1,112 @@
-// The command line as a whole: its commands, what they have in common, and how a run ends.
+// The command line as a whole: its commands, what they share, and how a run ends.
 import { Command } from "commander";
 import { version } from "../index.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { reportFailure } from "./failure.ts";
 import { endHelp } from "./help.ts";
+import { hidingPasswords } from "./commands/location.ts";
 import { Output, type Streams } from "./output.ts";
-import { findUnknownVerb, ownWords } from "./own-words.ts";
+import { findUnknownVerb, ownWords, spellingOf, wordsOf } from "./own-words.ts";
 import type { Pipes, Register, Run } from "./run.ts";
 
 interface ListedCommand {
   readonly summary: string;
-  /** Only the command that is used is loaded: `--version` in a script must not cost a second. */
+  /** Loads only the command that is used: short commands in scripts must start fast. */
   readonly load: () => Promise<Register>;
 }
 
-/** In the order of the help page. A new command is one more entry here. */
+/** All commands, in the order of the help page. */
 const commands: Readonly<Record<string, ListedCommand>> = {
   demo: {
-    summary: "many workstations, one folder, nothing lost",
+    summary: "show many workstations share one folder and lose nothing",
     load: async () => (await import("./demo/demo-command.ts")).registerDemo,
   },
+  console: {
+    summary: "show what is going on in a store, in a browser",
+    load: async () => (await import("./commands/console/console.ts")).registerConsole,
+  },
+  watch: {
+    summary: "print what happens in a store",
+    load: async () => (await import("./commands/console/watch.ts")).registerWatch,
+  },
+  init: {
+    summary: "create a store in a folder",
+    load: async () => (await import("./commands/init.ts")).registerInit,
+  },
   doctor: {
-    summary: "what a file system can be trusted with",
+    summary: "check whether a file system is safe to use",
     load: async () => (await import("./commands/doctor.ts")).registerDoctor,
   },
   run: {
-    summary: "a command under a lock",
+    summary: "run a command under a lock",
     load: async () => (await import("./commands/run.ts")).registerRun,
   },
   semaphore: {
-    summary: "a lock file that any program can honour",
+    summary: "acquire and release a lock file that any program can use",
     load: async () => (await import("./commands/semaphore.ts")).registerSemaphore,
   },
   locks: {
-    summary: "which process holds which path, and how to evict it",
+    summary: "list the holders of locks, and evict them",
     load: async () => (await import("./commands/locks.ts")).registerLocks,
   },
   events: {
-    summary: "a log of events that many processes append to",
+    summary: "append to and read an event log",
     load: async () => (await import("./commands/events/events.ts")).registerEvents,
   },
   handoff: {
-    summary: "files passed between programs, claimed once, never lost",
+    summary: "pass files between programs, claimed once and never lost",
     load: async () => (await import("./commands/handoff/handoff.ts")).registerHandoff,
   },
   objects: {
-    summary: "buckets of objects, of which every version is kept",
+    summary: "store versioned objects in buckets",
     load: async () => (await import("./commands/objects/objects.ts")).registerObjects,
   },
   s3: {
-    summary: "an S3 gateway on a folder",
+    summary: "serve a folder as S3",
     load: async () => (await import("./commands/s3/s3.ts")).registerS3,
   },
   files: {
-    summary: "a tree of plain files that many processes change",
+    summary: "change and search a shared tree of plain files",
     load: async () => (await import("./commands/files/files.ts")).registerFiles,
   },
   publish: {
-    summary: "a file from stdin, whole or not at all",
+    summary: "write a file from stdin, whole or not at all",
     load: async () => (await import("./commands/publish.ts")).registerPublish,
   },
   verify: {
-    summary: "whether all parts of a store are whole",
+    summary: "check all parts of a store for damage",
     load: async () => (await import("./commands/store.ts")).registerVerify,
   },
   stats: {
-    summary: "a few numbers about all parts of a store",
+    summary: "print statistics of all parts of a store",
     load: async () => (await import("./commands/store.ts")).registerStats,
   },
   collect: {
-    summary: "remove from all parts of a store what was finished long ago",
+    summary: "remove old finished entries and leftovers from a store",
     load: async () => (await import("./commands/store.ts")).registerCollect,
+  },
+  copy: {
+    summary: "copy a store between folders and databases",
+    load: async () => (await import("./commands/copy.ts")).registerCopy,
+  },
+  upgrade: {
+    summary: "upgrade a store to the newest format",
+    load: async () => (await import("./commands/upgrade.ts")).registerUpgrade,
   },
 };
 
-/** What the process around a run wants to know of it. */
+/** Callbacks to the surrounding process. */
 export interface RunNews {
-  /** How the user wants to be told things. Before anything is done. */
+  /** Called with the output settings, before the command runs. */
   onOutput?(output: Output): void;
   /**
-   * The signal ended the run. A command may also go on to its own end when the signal aborts; then
-   * its exit code counts.
+   * Called if the signal ended the run. If a command continues to its own end although the signal
+   * aborted, its exit code counts.
    */
   onInterrupted?(): void;
 }
 
-/** Never rejects and never ends the process: gives the exit code. */
+/** Never rejects and never ends the process: returns the exit code. */
 export async function runCommandLine(
   args: readonly string[],
   pipes: Pipes,
@@ -93,7 +114,8 @@ export async function runCommandLine(
   news: RunNews = {},
 ): Promise<number> {
   const program = createProgram(pipes);
-  const output = new Output(pipes, {});
+  const hide = hidingPasswords([...args, process.env["HOLDFAST_STORE"] ?? ""]);
+  const output = new Output(pipes, { hide });
   const run: { -readonly [Key in keyof Run]: Run[Key] } = { signal, output, pipes, exitCode: exitCodes.done };
   let wrong: Command = program;
   const wanted = args.find((word) => Object.hasOwn(commands, word));
@@ -102,9 +124,10 @@ export async function runCommandLine(
     if (name === wanted) (await load())(command, run);
   }
   prepareAll(program, (command) => (wrong = command));
-  // Found before anything is parsed, because wrong usage is reported in JSON too.
+  program.hook("preAction", (_, command) => void (run.output.spell = spellingOf(wordsOf(command))));
+  // Determined before the words are parsed, because wrong usage is also reported as JSON.
   const own = ownWords(program, args);
-  run.output = new Output(pipes, { isJson: own.includes("--json"), isQuiet: own.includes("--quiet") });
+  run.output = new Output(pipes, { isJson: own.includes("--json"), isQuiet: own.includes("--quiet"), hide });
   news.onOutput?.(run.output);
   try {
     const unknown = own.some((word) => word === "--help" || word === "-h") && findUnknownVerb(program, own);
@@ -120,13 +143,13 @@ export async function runCommandLine(
 }
 
 /**
- * What every command takes wherever it stands, though options belong to the command that they stand
- * behind; `onWrong` is told which command was used wrongly.
+ * Adds the options that every command accepts, wherever they stand on the command line. `onWrong`
+ * receives the command that was used wrongly.
  */
 function prepareAll(command: Command, onWrong: (command: Command) => void): void {
   command
-    .option("--json", "print results and errors as one line of JSON")
-    .option("--quiet", "print results, warnings and errors, and nothing else")
+    .option("--json", "print results and errors as JSON, one per line")
+    .option("--quiet", "print only results, warnings and errors")
     .exitOverride((error) => {
       onWrong(command);
       throw error;
@@ -140,16 +163,16 @@ function nameOf(command: Command): string {
 
 function createProgram(streams: Streams): Command {
   const program = new Command("holdfast")
-    .description("Many processes and many machines share one folder without losing a write. No server.")
+    .description("Lets many processes and machines share one folder without losing a write. No server.")
     .version(version, "-V, --version", "print the version")
-    // Before any command is added: commands inherit all of this.
+    // These settings precede the commands, which inherit them.
     .exitOverride()
-    // Or `run` could not leave the options of what it runs alone.
+    // With this, `run` leaves the options of the command that it runs alone.
     .enablePositionalOptions()
     .configureOutput({
       writeOut: (text) => void streams.stdout.write(text),
       writeErr: (text) => void streams.stderr.write(text),
-      // Errors are told in one place, failure.ts.
+      // failure.ts reports all errors.
       outputError: () => undefined,
     });
   return endHelp(program, {
@@ -158,10 +181,11 @@ function createProgram(streams: Streams): Command {
       done: "done",
       failed: "failed",
       wrongUsage: "wrong usage",
-      nothingToDo: "nothing to do: what was asked for is not there",
+      nothingToDo: "nothing to do: DIR does not have it",
       notHeld: "not held, or lost",
       verificationFailed: "verification failed",
-      failedForGood: "failed for good: the same input will fail again",
+      failedForGood: "failed permanently: the same input will fail again",
+      missing: "DIR is missing, or has no such store, log, box, bucket or tree: is the share mounted?",
       tryAgain: "busy or timed out: try again",
     },
   });

@@ -1,5 +1,5 @@
-// How far a long command has come: for a person at a terminal, on one line that goes when it is
-// done.
+// The progress of a long command: for a person at a terminal, on one line that disappears at the
+// end.
 import type { Run } from "./run.ts";
 
 const everyMs = 100;
@@ -18,7 +18,7 @@ export class Progress implements Disposable {
     this.#what = what;
   }
 
-  /** Without a total, which a pipe does not tell, only how much there was so far. */
+  /** `total` is undefined if unknown, as for a pipe. Then only the count so far is shown. */
   readonly tell = (done: number, total?: number): void => {
     const nowMs = Date.now();
     if (!this.#isShown || (nowMs - this.#saidMs < everyMs && done !== total)) return;

@@ -1,10 +1,12 @@
-// One run of the command line, as a command sees it.
+// One run of the command line, as the code of a command sees it.
 import type { Command } from "commander";
 import type { Output, Streams } from "./output.ts";
 
 /** Where a run reads and writes; a test may give it no input. */
 export interface Pipes extends Streams {
   readonly stdin?: AsyncIterable<Uint8Array | string> | undefined;
+  /** True if stdin is a terminal. Default false. */
+  readonly isStdinTyped?: boolean | undefined;
 }
 
 export interface Run {
@@ -13,13 +15,16 @@ export interface Run {
    * rejects with its reason.
    */
   readonly signal: AbortSignal;
-  /** Not before the command runs. */
+  /** The output of the run. Available once the command runs. */
   readonly output: Output;
-  /** For commands that read or write lines without end; all other output goes through `output`. */
+  /**
+   * The streams, for commands that read or write many lines. All other output goes through
+   * `output`.
+   */
   readonly pipes: Pipes;
-  /** What the run ends with if nothing fails. Starts as `done`. */
+  /** The exit code if nothing fails. Starts as `done`. */
   exitCode: number;
 }
 
-/** Gives a command, which has its name and summary, its options, its verbs and its action. */
+/** Adds options, verbs and the action to a command, which has its name and summary. */
 export type Register = (command: Command, run: Run) => void;

@@ -1,26 +1,26 @@
-// What can go wrong with stdin and stdout without a bug: a full disk behind `>`, a directory behind
-// `<`, a reader that has gone.
+// Failures of stdin and stdout that are not bugs: a full disk behind `>`, a directory behind `<`, a
+// closed pipe.
 import { spawn } from "node:child_process";
 import { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { HoldfastError } from "../index.ts";
 
-/** The reader has gone (`… | head`): no failure. */
+/** True if the reader is gone (`… | head`), which is not a failure. */
 export function isNobodyReading({ code }: NodeJS.ErrnoException): boolean {
   return code === "EPIPE";
 }
 
 /**
- * Aborts when the reader of stdout has gone, where that can be told without writing: a pipe, and a
- * `tail` that watches its own stdout, as that of GNU does; Node itself does not look. Elsewhere
- * never: then the next write finds out.
+ * Aborts when the reader of stdout is gone. Node cannot detect that without writing, so a child
+ * process does: a `tail` that watches its own stdout, like GNU's. Without one, or if stdout is not
+ * a pipe, the signal never aborts, and the next write fails.
  */
 export function watchReader(): { readonly signal: AbortSignal } & Disposable {
   const gone = new AbortController();
   const { stdout } = process;
   const isPipe = stdout instanceof Socket && !stdout.isTTY;
   const watcher = isPipe ? spawn("tail", ["-f", "/dev/null"], { stdio: ["ignore", "inherit", "ignore"] }) : undefined;
-  // There may be no such program.
+  // The system may have no such program.
   watcher?.once("error", () => undefined);
   watcher?.once("exit", (_code, signal) => {
     if (signal === "SIGPIPE") gone.abort();
@@ -42,8 +42,8 @@ export function cannotRead(error: unknown): never {
 }
 
 /**
- * For a directory, and whatever else it cannot read, Node has a plain stream that is empty. That is
- * not what stands there.
+ * For stdin that it cannot read, such as a directory, Node returns an empty stream, which would
+ * hide the mistake.
  */
 export async function* checkedStdin(): AsyncGenerator<Uint8Array | string, void> {
   const { stdin } = process;

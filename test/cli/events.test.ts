@@ -211,12 +211,52 @@ describe("events append", () => {
       ["append", directory, "--type", "A", "--if-none-match", "{}", "--after", "-1"],
       ["append", directory, "--type", "A", "--if-none-match", '{"type":["A"]}'],
       ["append", directory, "--type", "A", "--if-none-match", "[]"],
-      ["append", directory, "--type", "A", "--log", "other"],
       ["append", directory, "--batch", "0"],
       ["append", directory, "--mode", "fast"],
     ])
       expect({ args, ...(await run(args)) }).toMatchObject({ args, exitCode: 2, stdout: "" });
+    const below = ["append", join(directory, "missing"), "--type", "A", "--log", "other"];
+    expect(await run(below)).toMatchObject({ exitCode: 66, stdout: "" });
     expect(readdirSync(join(directory, ".."))).toEqual([]);
+  });
+});
+
+describe("events consumers", () => {
+  test("lists each consumer with its lag and its process, as NDJSON with --json", async () => {
+    const directory = await newLog();
+    expect(await run(["consumers", directory])).toEqual({
+      exitCode: 0,
+      stdout: "There are no consumers.\n",
+      stderr: "",
+    });
+    expect(await run(["consumers", directory, "--json"])).toEqual({ exitCode: 0, stdout: "", stderr: "" });
+    const store = await openFor(directory);
+    const mail = store.consume("mail", "all", async () => undefined);
+    await mail.waitUntilProcessed(4);
+    await using _ = store.consume("audit", { types: ["Paid"] }, async () => undefined, { from: "head" });
+    await mail.stop();
+    await store.append({ type: "Sold", data: 5 });
+    // Two foreign entries, and a consumer whose checkpoint is torn.
+    mkdirSync(join(directory, "consumers/Foreign"));
+    mkdirSync(join(directory, "consumers/empty"));
+    await store.consume("torn", "all", async () => undefined).stop();
+    const epoch = readdirSync(join(directory, "consumers/torn")).find((name) => name.startsWith("0")) ?? "";
+    for (const slot of readdirSync(join(directory, "consumers/torn", epoch)).filter((name) => name !== "open"))
+      writeFileSync(join(directory, "consumers/torn", epoch, slot), "{");
+    const { exitCode, stdout } = await run(["consumers", directory, "--json"]);
+    expect(exitCode).toBe(0);
+    const listed = linesOf(stdout);
+    expect(listed).toMatchObject([
+      { name: "audit", holder: { pid: process.pid }, waiting: [] },
+      { name: "mail", position: 4, lag: 1, waiting: [] },
+      { name: "torn", waiting: [] },
+    ]);
+    expect(listed[1]).not.toHaveProperty("holder");
+    expect(listed[2]).toMatchObject({ problem: expect.stringContaining("torn") as string });
+    const { stdout: text } = await run(["consumers", directory]);
+    expect(text).toMatch(/^consumer\s+position\s+lag\s+runs in\s+since\s+waiting\n/);
+    expect(text).toMatch(new RegExp(`\\naudit\\s+\\d+\\s+\\d+\\s+${process.pid} on .*\\d{4}-\\d\\d-\\d\\dT`));
+    expect(text).toMatch(/\nmail\s+4\s+1\s+none\s+0\n/);
   });
 });
 
@@ -237,21 +277,27 @@ describe("events read", () => {
     expect(await positions("--backwards", "--limit", "2")).toEqual([4, 3]);
     expect(await positions("--limit", "0")).toEqual([]);
     expect(await positions("--type", "Nothing")).toEqual([]);
+    expect(await positions("--since", "1h", "--until", "2020-01-01")).toEqual([]);
+    expect(await positions("--since", "2020-01-01T00:00:00+01:00", "--type", "Paid")).toEqual([3, 4]);
+    expect(await positions("--until", "1h")).toEqual([]);
+    for (const wrong of ["5", "2026-11-18T08:00", "yesterday", "2026-13-01", "3w"])
+      expect((await run(["read", directory, "--since", wrong])).exitCode).toBe(2);
   });
 
   test("makes no log where there is none, and says so", async () => {
     const directory = makeScratch();
-    for (const name of ["read", "tail", "head", "verify", "export", "rebuild"])
+    const message = `there is no log in ${directory}: is it the right directory, and is the share mounted?`;
+    for (const name of ["read", "tail", "head", "consumers", "verify", "export", "rebuild"])
       expect({ name, ...(await run([name, directory])) }).toEqual({
         name,
-        exitCode: 3,
+        exitCode: 66,
         stdout: "",
-        stderr: `holdfast: there is no log in ${directory}\n`,
+        stderr: `holdfast: ${message}\n`,
       });
     const { exitCode, stderr } = await run(["read", directory, "--json"]);
     expect({ exitCode, ...(JSON.parse(stderr) as object) }).toMatchObject({
-      exitCode: 3,
-      error: { code: "NO_LOG", action: "fix-caller", message: `there is no log in ${directory}`, exitCode: 3 },
+      exitCode: 66,
+      error: { code: "NO_LOG", action: "fix-caller", message, exitCode: 66 },
     });
     expect(readdirSync(directory)).toEqual([]);
   });
@@ -283,7 +329,7 @@ describe("events read", () => {
     expect(linesOf((await run(["read", directory, "--log", "other"])).stdout)).toMatchObject([{ type: "B" }]);
     expect((await run(["head", directory])).stdout).toBe("1\n");
     expect((await run(["verify", directory, "--log", "other"])).stdout).toContain("ok: 1 event(s) checked.");
-    expect((await run(["read", directory, "--log", "missing"])).exitCode).toBe(3);
+    expect((await run(["read", directory, "--log", "missing"])).exitCode).toBe(66);
     expect((await run(["read", directory, "--log", "x".repeat(200)])).exitCode).toBe(2);
   });
 
@@ -339,7 +385,7 @@ describe("events verify", () => {
     const directory = await newLog();
     expect(await run(["verify", directory])).toEqual({ exitCode: 0, stdout: "ok: 4 event(s) checked.\n", stderr: "" });
     const { stdout } = await run(["verify", directory, "--json"]);
-    expect(linesOf(stdout)).toEqual([{ directory, ok: true, checked: 4, problems: [] }]);
+    expect(linesOf(stdout)).toEqual([{ part: "log", directory, ok: true, checked: 4, problems: [] }]);
   });
 
   test("ends with 5 for damage, and names file, line and byte; also when the log cannot be opened any more", async () => {
@@ -348,7 +394,7 @@ describe("events verify", () => {
     truncateSync(segment, 700);
     const { exitCode, stdout, stderr } = await run(["verify", directory]);
     expect({ exitCode, stderr }).toEqual({ exitCode: 5, stderr: "" });
-    expect(stdout).toMatch(/^damage +\S+0000000001\.ndjson, line 3, byte \d+\n +This line does not end\.\n +Restore/);
+    expect(stdout).toMatch(/^damage +\S+0000000001\.ndjson, line 3, byte \d+\n +This line is incomplete\.\n +Restore/);
     expect(stdout).toMatch(/\nnote [^]*the log is good[^]*\ndamaged: 1 event\(s\) checked\.\n$/);
     const json = await run(["verify", directory, "--json"]);
     expect(json.exitCode).toBe(5);
@@ -384,7 +430,9 @@ describe("events verify", () => {
     expect((await run(["export", directory])).exitCode).toBe(5);
     const repaired = await run(["verify", directory, "--repair"]);
     expect(repaired.exitCode).toBe(0);
-    expect(repaired.stdout).toMatch(/^damage [^]*Repaired: 2 event\(s\) are lost[^]*\nok: 4 event\(s\) checked\.\n$/);
+    expect(repaired.stdout).toMatch(
+      /^damage [^]*Repaired: 2 event\(s\) are lost[^]*\nrepaired: 4 event\(s\) checked\. Verify it again\.\n$/,
+    );
     const { stdout } = await run(["read", directory]);
     expect(linesOf(stdout)).toMatchObject([
       { type: "Sold", position: 1 },
@@ -400,7 +448,9 @@ describe("events verify", () => {
     appendFileSync(join(directory, "segments/0000000001.ndjson"), "torn");
     const { exitCode, stdout, stderr } = await run(["verify", directory], { isTTY: true });
     expect(exitCode).toBe(0);
-    expect(stdout).toMatch(/^note +\S+, byte \d+\n +\d+ bytes stand beyond[^]*\nok: 4 event\(s\) checked\.\n$/);
+    expect(stdout).toMatch(
+      /^note +\S+, byte \d+\n +\d+ bytes follow the published end[^]*\nok: 4 event\(s\) checked\.\n$/,
+    );
     expect(stderr).toMatch(/^\rverified bytes: [^]*100 % \((\d+) of \1\)\r +\r$/);
     expect((await run(["verify", directory, "--json"], { isTTY: true })).stderr).toBe("");
   });

@@ -99,7 +99,7 @@ test("the tree of a store is its folder files, and no command makes a tree by lo
     ["mv", missing, "a", "b"],
     ["write", missing, "a", "--no-create"],
   ])
-    expect(await run(["files", ...args])).toMatchObject({ exitCode: 3, stdout: "" });
+    expect(await run(["files", ...args])).toMatchObject({ exitCode: 66, stdout: "" });
   expect(existsSync(missing)).toBe(false);
   expect(await run(["files", "write", folder, "../out"], "x")).toMatchObject({ exitCode: 2 });
   expect(await run(["files", "rm"])).toMatchObject({ exitCode: 2 });
@@ -115,10 +115,10 @@ test("files are found by their text, and the index is built anew", async () => {
     stderr: "",
   });
   const { stdout } = await run(["files", "search", folder, "a", "--limit", "1", "--under", "notes", "--json"]);
-  expect(jsonOf(stdout)).toMatchObject({ hits: [{ path: "notes/bear.md" }] });
+  expect(jsonOf(stdout)).toMatchObject({ path: "notes/bear.md" });
   expect(await run(["files", "search", folder, "lynx"])).toMatchObject({ exitCode: 3, stdout: "" });
   expect(await run(["files", "search", folder, "a", "--limit", "0"])).toMatchObject({ exitCode: 2 });
-  expect(await run(["files", "search", join(folder, "none"), "a"])).toMatchObject({ exitCode: 3 });
+  expect(await run(["files", "search", join(folder, "none"), "a"])).toMatchObject({ exitCode: 66 });
   expect(await run(["files", "reindex", folder, "--json"])).toMatchObject({ exitCode: 0 });
   expect(jsonOf((await run(["files", "reindex", folder, "--json"])).stdout)).toMatchObject({ indexed: 2 });
 });
@@ -141,4 +141,57 @@ test("reindexes a tree whose programs have functions of their own only when it i
   expect(refused.stderr).toContain("--forget-functions");
   expect(await run(["files", "reindex", folder, "--forget-functions"])).toMatchObject({ exitCode: 0 });
   expect(await run(["files", "reindex", folder])).toMatchObject({ exitCode: 0 });
+});
+
+test("a tree is listed a line for each entry, and one that no command can use is left out with a warning", async () => {
+  const folder = makeScratch();
+  await run(["files", "write", folder, "notes/plan.md"], "one");
+  writeFileSync(join(folder, "back\\slash"), "");
+  const text = await run(["files", "ls", folder, "-r"]);
+  expect(text.stdout).toMatch(/^\S+Z +0 {2}notes\/\n\S+Z +3 {2}notes\/plan\.md\n$/);
+  expect(text.stderr).toContain("backslash");
+  const json = await run(["files", "ls", folder, "notes", "--json"]);
+  expect(json.stdout.trimEnd().split("\n").map(jsonOf)).toMatchObject([{ path: "notes/plan.md", size: 3 }]);
+  expect(await run(["files", "ls", folder, "missing"])).toMatchObject({ stdout: "" });
+  expect(await run(["files", "ls", folder, "missing"])).not.toMatchObject({ exitCode: 0 });
+});
+
+test("verify and stats of a tree, and of a store, cover its files, their change log and their sessions", async () => {
+  const folder = makeScratch();
+  const store = await openStore(join(folder, "store"));
+  const files = await store.files();
+  await files.write("a.md", "wolf");
+  await (await files.session("monday")).append({ role: "user", content: "Where do wolves live?" });
+  await files.settled();
+  await store.close();
+  const at = join(folder, "store");
+  expect(await run(["files", "verify", at])).toMatchObject({ exitCode: 0, stdout: "ok: 1 file(s) checked.\n" });
+  const stats = jsonOf((await run(["stats", at, "--json"])).stdout);
+  expect(stats).toMatchObject({ part: "files", stats: { files: 1, changes: 1, givenUp: 0, sessions: 1 } });
+  expect((await run(["files", "status", at])).stdout).toContain("All changes are indexed.");
+  for (const record of ["changes/0000000000/0000000001", "sessions/monday/messages/0000000001"])
+    writeFileSync(join(at, "ground/files", record), "torn");
+  for (const command of [
+    ["verify", at],
+    ["files", "verify", at],
+  ]) {
+    const { exitCode, stdout } = await run(command);
+    expect(exitCode).toBe(5);
+    for (const what of ["changes/0000000000/0000000001", "monday/messages/0000000001"]) expect(stdout).toContain(what);
+  }
+  expect(await run(["files", "verify", at, "--repair"])).toMatchObject({ exitCode: 0 });
+  expect(await run(["verify", at])).toMatchObject({ exitCode: 0 });
+});
+
+test("a directory that is a log, a box or an object store is no tree, and gets no file", async () => {
+  const folder = makeScratch();
+  await run(["events", "append", join(folder, "log"), "--type", "A"]);
+  await run(["handoff", "put", join(folder, "box"), "--name", "a"], "x");
+  await run(["objects", "mb", join(folder, "objects")]);
+  for (const name of ["log", "box", "objects"]) {
+    const { exitCode, stderr } = await run(["files", "write", join(folder, name), "a.md"], "x");
+    expect({ name, exitCode }).toEqual({ name, exitCode: 2 });
+    expect(stderr).toContain("--adopt` turns it into a store");
+    expect(existsSync(join(folder, name, "a.md"))).toBe(false);
+  }
 });

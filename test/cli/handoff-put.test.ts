@@ -44,7 +44,7 @@ describe("publish", () => {
     expect(jsonOf(readFileSync(`${path}.done`, "utf8"))).toMatchObject({ files: [jsonOf(stdout)] });
     const again = await run(["publish", path], { input: "2" });
     expect(again).toMatchObject({ exitCode: 1, stdout: "" });
-    expect(again.stderr).toContain("is there already");
+    expect(again.stderr).toContain("already exists");
     expect(await run(["publish", path, "--replace"], { input: "2" })).toMatchObject({ exitCode: 0 });
     expect(readFileSync(path, "utf8")).toBe("2");
     expect(await run(["publish", path, "--content", "empty"])).toMatchObject({ exitCode: 2 });
@@ -95,6 +95,9 @@ describe("put", () => {
       [a, "--priority", "10"],
       [a, "--delay", "5"],
       [a, "--keys", "k"],
+      [a, "--key", ""],
+      [a, "--key", "k".repeat(1_025)],
+      [a, "--group", ""],
     ])
       expect(await run(["handoff", "put", directory, ...args]), `with ${args.join(" ")}`).toMatchObject({
         exitCode: 2,
@@ -106,6 +109,23 @@ describe("put", () => {
     await using box = await openHandoff(directory);
     expect(await drain(box)).toEqual([]);
   });
+});
+
+test("an empty key, group or reason, as from an unset variable of a shell, is wrong usage", async () => {
+  const folder = makeScratch();
+  const directory = join(folder, "box");
+  await using _ = await openHandoff(directory);
+  for (const args of [
+    ["handoff", "ls", directory, "--group", ""],
+    ["handoff", "adopt", directory, folder, "--renamed", "--group", ""],
+    ["handoff", "pause", directory, "--reason", "r".repeat(1_025)],
+    ["publish", join(folder, "p"), "--key", ""],
+  ]) {
+    const { exitCode, stderr } = await run(args, { input: "x" });
+    expect({ args, exitCode }).toEqual({ args, exitCode: 2 });
+    expect(stderr).toContain("Write a text of 1 to 1024 characters.");
+  }
+  expect(existsSync(join(folder, "p"))).toBe(false);
 });
 
 describe("adopt and export", () => {
@@ -127,7 +147,7 @@ describe("adopt and export", () => {
     expect(passed).toMatchObject({ exitCode: 0, stdout: '{"tickets":1}\n' });
     expect(readdirSync(inbox)).toEqual(["b.csv"]);
     expect(await run(["handoff", "adopt", directory, join(folder, "none"), "--renamed"])).toMatchObject({
-      exitCode: 2,
+      exitCode: 66,
     });
   });
 
@@ -136,7 +156,7 @@ describe("adopt and export", () => {
     const directory = join(folder, "box");
     const [inbox, outbox] = [join(folder, "in"), join(folder, "out")];
     for (const each of [inbox, outbox]) mkdirSync(each);
-    expect(await run(["handoff", "export", directory, outbox])).toMatchObject({ exitCode: 3 });
+    expect(await run(["handoff", "export", directory, outbox])).toMatchObject({ exitCode: 66 });
     const stop = new AbortController();
     writeFileSync(join(inbox, "a.csv"), "1");
     await (await openHandoff(directory)).close();

@@ -51,9 +51,11 @@ describe("take, ack, retry and fail", () => {
     const [claim = "", ...paths] = linesOf(taken.stdout);
     expect(claim.startsWith(id)).toBe(true);
     expect(paths.map((path) => readFileSync(path, "utf8"))).toEqual(["hello", "world"]);
-    expect(await run(["handoff", "take", directory])).toMatchObject({ exitCode: 3, stdout: "" });
+    expect(await run(["handoff", "take", directory])).toMatchObject({ exitCode: 0, stdout: "" });
+    const failing = ["handoff", "take", directory, "--fail-if-idle"];
+    expect(await run(failing)).toMatchObject({ exitCode: 3, stdout: "" });
     const { id: late } = await box.publish({ "a.txt": "late" }, { expiresMs: 0 });
-    const nothing = await run(["handoff", "take", directory]);
+    const nothing = await run(failing);
     expect(nothing.exitCode).toBe(3);
     expect(nothing.stderr).toContain(`ticket ${late} went to the dead letters: It was not delivered before`);
     const ack = ["handoff", "ack", directory, claim, "--result", '{"booked":17}', "--output", "receipt.txt"];
@@ -176,10 +178,10 @@ describe("tending", () => {
       "box, incoming 0, delayed 0, processing 0, archive 0, error 1",
     );
     const collected = await run(["collect", directory, "--error", "0s", "--json"]);
-    expect(jsonOf(collected.stdout)).toMatchObject({ parts: [{ part: "box", collected: { tickets: 0, bytes: 0 } }] });
+    expect(jsonOf(collected.stdout)).toMatchObject({ part: "box", collected: { tickets: 0, bytes: 0 } });
   });
 
-  test("where there is no box every verb ends with 3, and makes nothing", async () => {
+  test("where there is no box every verb ends with 66, and makes nothing", async () => {
     const directory = join(makeScratch(), "none");
     const more: Record<string, string[]> = {
       ack: ["x"],
@@ -206,7 +208,7 @@ describe("tending", () => {
       "resume",
       "verify",
     ])
-      expect([verb, (await run(["handoff", verb, directory, ...(more[verb] ?? [])])).exitCode]).toEqual([verb, 3]);
+      expect([verb, (await run(["handoff", verb, directory, ...(more[verb] ?? [])])).exitCode]).toEqual([verb, 66]);
     expect(existsSync(directory)).toBe(false);
   });
 });
@@ -240,7 +242,9 @@ describe("work", () => {
       history: [{ outcome: "fail", reason: "exit 65: no such customer" }],
     });
     expect(await box.findByKey("busy")).toMatchObject({ state: "delayed", history: [{ outcome: "retry" }] });
-    expect(await run(["handoff", "work", directory, "--once", "--exec", script])).toMatchObject({ exitCode: 3 });
+    const again = ["handoff", "work", directory, "--once", "--exec", script];
+    expect(await run(again)).toMatchObject({ exitCode: 0 });
+    expect(await run([...again, "--fail-if-idle"])).toMatchObject({ exitCode: 3 });
   });
 
   test("a ticket that has had its attempts goes to the dead letters, and a command that takes too long is ended", async () => {
@@ -265,7 +269,7 @@ describe("work", () => {
     ]);
     await worker.hasSaid("begun");
     worker.kill("SIGTERM");
-    await worker.hasSaid("taking nothing new");
+    await worker.hasSaid("taking no new tickets");
     const second = await box.publish({ a: "2" });
     writeFileSync(go, "");
     expect(await worker.ended).toMatchObject({ exitCode: 0, signal: null, stdout: `${first?.id} done 1\n` });
@@ -345,15 +349,23 @@ describe("what a newcomer meets", () => {
     expect(await run(["handoff", "cat", directory, id, "a", "--output", "a"])).toMatchObject({ exitCode: 2 });
   });
 
+  test("watch ends with 0 when it is told to end", async () => {
+    const { directory } = await newBox();
+    const watch = new HoldfastProcess(["handoff", "watch", directory]);
+    expect(await watch.hear()).toContain("incoming 0");
+    watch.kill("SIGINT");
+    expect(await watch.ended).toMatchObject({ exitCode: 0, signal: null, stderr: "" });
+  });
+
   test("with --json also what is not there, or is paused, is an object", async () => {
     const { directory, box } = await newBox();
     const codeOf = async (...args: string[]): Promise<unknown> => {
       const { exitCode, stderr } = await run(["handoff", ...args, "--json"]);
       return [exitCode, (jsonOf(stderr).error as { code: string }).code];
     };
-    expect(await codeOf("take", directory)).toEqual([3, "NO_TICKET"]);
+    expect(await codeOf("take", directory, "--fail-if-idle")).toEqual([3, "NO_TICKET"]);
     expect(await codeOf("show", directory, "nope")).toEqual([3, "NO_SUCH_TICKET"]);
-    expect(await codeOf("work", directory, "--once", "--exec", "true")).toEqual([3, "NO_TICKET"]);
+    expect(await codeOf("work", directory, "--once", "--fail-if-idle", "--exec", "true")).toEqual([3, "NO_TICKET"]);
     expect(await codeOf("replay", directory, "nope")).toEqual([3, "NO_SUCH_TICKET"]);
     const { id } = await box.publish({ a: "1" });
     expect(await codeOf("replay", directory, id)).toEqual([3, "NOTHING_TO_REPLAY"]);
@@ -369,18 +381,20 @@ describe("what a newcomer meets", () => {
     expect(await run(["handoff", "put", directory, missing])).toMatchObject({ exitCode: 3 });
     const adopted = await run(["handoff", "adopt", directory, missing, "--renamed"]);
     expect(adopted).toMatchObject({
-      exitCode: 2,
+      exitCode: 66,
       stderr: expect.stringContaining("Is the share mounted?\n") as string,
     });
-    expect(await run(["handoff", "put", directory, "--no-create", "--name", "a"], "1")).toMatchObject({ exitCode: 3 });
+    expect(await run(["handoff", "put", directory, "--no-create", "--name", "a"], "1")).toMatchObject({ exitCode: 66 });
     const here = join(directory, "..");
-    expect(await run(["handoff", "adopt", directory, here, "--renamed", "--no-create"])).toMatchObject({ exitCode: 3 });
-    const named = await run(["handoff", "put", directory, "--name", "a", "--box", "inv"], "1");
-    expect(named).toMatchObject({ exitCode: 2, stderr: expect.stringContaining("Is the share mounted?") as string });
+    expect(await run(["handoff", "adopt", directory, here, "--renamed", "--no-create"])).toMatchObject({
+      exitCode: 66,
+    });
+    const named = await run(["handoff", "put", join(directory, "missing"), "--name", "a", "--box", "inv"], "1");
+    expect(named).toMatchObject({ exitCode: 66, stderr: expect.stringContaining("Mount the share") as string });
     expect(existsSync(directory)).toBe(false);
     const box = await newBox();
     const exported = await run(["handoff", "export", box.directory, missing]);
-    expect(exported.exitCode).toBe(2);
+    expect(exported.exitCode).toBe(66);
     expect(exported.stderr).not.toContain("exporting");
   });
 
@@ -389,10 +403,10 @@ describe("what a newcomer meets", () => {
     await using store = await openStore(directory);
     for (const name of ["invoices", "orders"]) await store.handoff(name);
     const { exitCode, stderr } = await run(["handoff", "ls", directory, "--box", "invoice"]);
-    expect(exitCode).toBe(3);
+    expect(exitCode).toBe(66);
     expect(stderr).toContain("the store has invoices, orders");
     const none = await run(["collect", join(directory, "none")]);
-    expect(none).toMatchObject({ exitCode: 3, stdout: "" });
+    expect(none).toMatchObject({ exitCode: 66, stdout: "" });
     expect(linesOf(none.stderr)).toHaveLength(1);
   });
 

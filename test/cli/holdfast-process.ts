@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 
-export const main: string = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+export const main: string = fileURLToPath(new URL("../../dist/cli/bin.cjs", import.meta.url));
 
 export interface Ended {
   readonly exitCode: number | null;
@@ -55,11 +55,20 @@ export class HoldfastProcess {
     });
   }
 
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
   /** The next line on its stdout. */
   async hear(): Promise<string> {
     const { done, value } = await this.#lines.next();
     if (done) throw new Error(`it said nothing more: ${JSON.stringify(await this.ended)}`);
     return value;
+  }
+
+  /** What it has said on its stderr so far. */
+  get stderr(): string {
+    return this.#written.stderr;
   }
 
   /** Resolves as soon as this stands on its stderr. */

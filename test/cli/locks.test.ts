@@ -4,7 +4,8 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
-import { openPathLocks, openStoreLock, type HeldLock, type PathLocks } from "../../src/locks/index.ts";
+import { openStore } from "../../src/index.ts";
+import { openPathLocks, openStoreLock, Semaphore, type HeldLock, type PathLocks } from "../../src/locks/index.ts";
 import { makeScratch } from "../sites/scratch.ts";
 import { HoldfastProcess } from "./holdfast-process.ts";
 import { keep } from "../locks/keep.ts";
@@ -29,6 +30,11 @@ async function newLocks(): Promise<{ readonly root: string; readonly locks: Path
   const locks = await openPathLocks(root);
   onTestFinished(() => locks.close());
   return { root, locks };
+}
+
+function linesOf(stdout: string): (HeldLock & { readonly kind: string })[] {
+  const lines = stdout.split("\n").slice(0, -1);
+  return lines.map((line) => JSON.parse(line) as HeldLock & { kind: string });
 }
 
 const timePattern = String.raw`\d{4}-\d\d-\d\dT[\d:.]+Z`;
@@ -61,30 +67,57 @@ describe("locks list", () => {
     const { exitCode, stdout } = await run("list", root, "--json");
     expect(exitCode).toBe(0);
     expect(JSON.parse(stdout)).toEqual({
-      directory: root,
-      locks: [
-        {
-          path: "stock",
-          mode: "exact",
-          shared: false,
-          holdId: hold.id,
-          fence: hold.fence,
-          tag: "nightly",
-          since: expect.stringMatching(timePattern) as string,
-          holder: expect.objectContaining({ pid: process.pid, state: "alive" }) as object,
-          waiting: [],
-        },
-      ],
+      kind: "path",
+      path: "stock",
+      mode: "exact",
+      shared: false,
+      holdId: hold.id,
+      fence: hold.fence,
+      tag: "nightly",
+      since: expect.stringMatching(timePattern) as string,
+      holder: expect.objectContaining({ pid: process.pid, state: "alive", leaseMs: 300_000 }) as object,
+      waiting: [],
     });
+  });
+
+  test("shows semaphore files in the folder and in the tree of a store, and leases of Holdfast only with --all", async () => {
+    const directory = makeScratch();
+    await using store = await openStore(directory);
+    await using deploy = await new Semaphore(join(directory, "deploy.lock")).acquire({ tag: "nightly" });
+    writeFileSync(join(directory, "yarn.lock"), "# not a lock of ours\n");
+    const log = await store.events();
+    await using _consumer = log.consume("mail", "all", async () => undefined);
+    await vi.waitFor(async () => expect((await log.consumers())[0]?.holder).toBeDefined());
+    await keep((await store.locks()).acquire("stock"));
+    mkdirSync(join(directory, "files"), { recursive: true });
+    await using inTree = await new Semaphore(join(directory, "files", "report.lock")).acquire();
+    const { stdout, exitCode } = await run("list", directory);
+    expect(exitCode).toBe(0);
+    const lines = stdout.split("\n");
+    expect(lines[1]).toMatch(/^stock /);
+    expect(lines[2]).toMatch(
+      new RegExp(
+        `^The semaphore file ${join(directory, "deploy.lock")} names process ${process.pid} on \\S+, since .* \\(nightly\\): its holder, process ${process.pid}, is alive\\.$`,
+      ),
+    );
+    expect(lines[3]).toContain("files/report.lock names process");
+    expect(lines).toHaveLength(5);
+    const shown = linesOf((await run("list", directory, "--all", "--json")).stdout);
+    expect(shown.map(({ kind, path }) => `${kind} ${path}`).sort()).toEqual([
+      "path /events/main/consumers/mail",
+      "path stock",
+      `semaphore ${join(directory, "deploy.lock")}`,
+      `semaphore ${join(directory, "files", "report.lock")}`,
+    ]);
+    expect(linesOf((await run("list", directory, "report", "--json")).stdout)).toMatchObject([{ kind: "semaphore" }]);
+    expect(deploy.signal.aborted || inTree.signal.aborted).toBe(false);
   });
 
   test("shows with PATH what is locked there and below", async () => {
     const { root, locks } = await newLocks();
     for (const path of ["a/b", "ab", "c"]) await keep(locks.acquire(path));
     const pathsUnder = async (path: string): Promise<string[]> =>
-      (JSON.parse((await run("list", root, path, "--json")).stdout) as { locks: HeldLock[] }).locks.map(
-        (lock) => lock.path,
-      );
+      linesOf((await run("list", root, path, "--json")).stdout).map((lock) => lock.path);
     expect(await pathsUnder("a")).toEqual(["a/b"]);
     expect(await pathsUnder(join(root, "c"))).toEqual(["c"]);
     expect(await run("list", root, "../x")).toMatchObject({ exitCode: 2, stdout: "" });
@@ -94,7 +127,7 @@ describe("locks list", () => {
     const { root, locks } = await newLocks();
     await (await locks.acquire("a")).release();
     expect(await run("list", root)).toEqual({ exitCode: 0, stdout: "Nothing is locked.\n", stderr: "" });
-    expect(await run("list", root, "--json")).toMatchObject({ exitCode: 0, stdout: `{"directory":${JSON.stringify(root)},"locks":[]}\n` }); // prettier-ignore
+    expect(await run("list", root, "--json")).toMatchObject({ exitCode: 0, stdout: "" }); // prettier-ignore
   });
 
   test.each(["with", "without"])("names the holder of the store lock, %s path locks beside it", async (paths) => {
@@ -111,7 +144,7 @@ describe("locks list", () => {
       new RegExp(`^The store lock is held by ${process.pid} on \\S+, since ${timePattern}\\.$`, "m"),
     );
     const holder = { pid: process.pid, state: "alive" };
-    expect(JSON.parse((await run("list", root, "--json")).stdout)).toMatchObject({ storeLock: { holder }, locks: [] });
+    expect(linesOf((await run("list", root, "--json")).stdout)).toMatchObject([{ kind: "store", holder }]);
     await hold.release();
     expect((await run("list", root)).stdout).toBe("Nothing is locked.\n");
   });
@@ -124,20 +157,19 @@ describe("locks list", () => {
     expect(stdout).toMatch(/one\\u\{a\}two\\u\{202e\}\n$/);
   });
 
-  test("ends with 3 where nothing was ever locked, and makes nothing there", async () => {
+  test("ends with 66 where nothing was ever locked, and makes nothing there", async () => {
     const { root } = await newLocks();
     mkdirSync(join(root, "below"));
     const empty = makeScratch();
     writeFileSync(join(empty, "holdfast.json"), "{}");
     await (await openStoreLock(join(empty, "writer"))).close();
-    for (const directory of [join(root, "below"), empty, join(empty, "writer"), join(empty, "missing")]) {
+    for (const directory of [join(root, "below"), join(empty, "missing")]) {
       const found = await run("list", directory);
-      expect(found).toMatchObject({ exitCode: 3, stdout: "Nothing is locked.\n" });
+      expect(found).toMatchObject({ exitCode: 66, stdout: "" });
       expect(found.stderr).toContain(`nothing was ever locked in ${directory}`);
-      const json = await run("list", directory, "--json");
-      expect(json).toMatchObject({ exitCode: 3, stderr: "" });
-      expect(JSON.parse(json.stdout)).toEqual({ directory, locks: [] });
     }
+    for (const directory of [empty, join(empty, "writer")])
+      expect(await run("list", directory)).toEqual({ exitCode: 0, stdout: "Nothing is locked.\n", stderr: "" });
     expect((await run("list", join(root, "below"))).stderr).toContain(`above it, ${root} has locks`);
     expect(readdirSync(empty).sort()).toEqual(["holdfast.json", "writer"]);
     expect(readdirSync(join(root, "below"))).toEqual([]);
@@ -164,7 +196,7 @@ describe("locks break", () => {
     await beside.assertHeld();
     const again = await run("break", root, "stock/report.csv", "--json");
     expect(again.exitCode).toBe(3);
-    expect(JSON.parse(again.stdout)).toEqual({ directory: root, path: "stock/report.csv", evicted: [] });
+    expect(again.stdout).toBe("");
   });
 
   test("tells programs whom it evicted in one line of JSON", async () => {
@@ -172,14 +204,14 @@ describe("locks break", () => {
     const hold = await locks.acquire("stock");
     const { exitCode, stdout } = await run("break", root, join(root, "stock"), "--json");
     expect(exitCode).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ evicted: [{ path: "stock", holdId: hold.id, fence: hold.fence }] });
+    expect(JSON.parse(stdout)).toMatchObject({ path: "stock", holdId: hold.id, fence: hold.fence });
   });
 
   test("ends with 3 when nothing held it, and makes nothing where nothing was ever locked", async () => {
     const { root } = await newLocks();
     expect(await run("break", root, "a")).toMatchObject({ exitCode: 3, stdout: "Nothing holds it.\n" });
     const empty = makeScratch();
-    expect(await run("break", empty, "a")).toMatchObject({ exitCode: 3, stdout: "Nothing holds it.\n" });
+    expect(await run("break", empty, "a")).toMatchObject({ exitCode: 66, stdout: "" });
     expect(readdirSync(empty)).toEqual([]);
     expect(await run("break", root)).toMatchObject({ exitCode: 2, stdout: "" });
     expect(await run("break", root, "../a")).toMatchObject({ exitCode: 2, stdout: "" });
@@ -191,7 +223,7 @@ describe("locks break", () => {
     const other = new HoldfastProcess(["locks", "break", root, "stock", "--json"]);
     const { exitCode, stdout } = await other.ended;
     expect(exitCode).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ evicted: [{ holder: { pid: process.pid, state: "alive" } }] });
+    expect(JSON.parse(stdout)).toMatchObject({ holder: { pid: process.pid, state: "alive" } });
     await expect(hold.assertHeld()).rejects.toMatchObject({ code: "LOCK_LOST" });
   });
 });

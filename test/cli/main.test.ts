@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { makeScratch } from "../sites/scratch.ts";
 import { HoldfastProcess } from "./holdfast-process.ts";
 
-const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+const main = fileURLToPath(new URL("../../dist/cli/bin.cjs", import.meta.url));
 
 interface Ended {
   readonly exitCode: number | null;
@@ -29,6 +29,12 @@ function run(args: readonly string[], onStderr?: (text: string, kill: () => void
     child.once("close", (exitCode, signal) => resolve({ exitCode, signal, ...written }));
   });
 }
+
+test("the command is a bundle of CommonJS: it reads few files, and none through libuv's pool", () => {
+  const listed = (path: string): string[] => readdirSync(new URL(path, import.meta.url)).sort();
+  expect(listed("../../dist/cli")).toEqual(["bin.cjs", "chunks"]);
+  expect(listed("../../dist/cli/chunks").filter((name) => !name.endsWith(".cjs"))).toEqual([]);
+});
 
 test("a report is written whole before the process ends", async () => {
   const directory = makeScratch();

@@ -146,17 +146,17 @@ describe("buckets", () => {
     expect(await on("rm", "--recursive", "--all-versions")).toMatchObject({ exitCode: 0, stdout: "2\n" });
     expect(await on("rb")).toMatchObject({ exitCode: 0 });
     expect(await on("get", "cat")).toMatchObject({
-      exitCode: 3,
-      stderr: expect.stringContaining("Make it with `holdfast objects mb`") as string,
+      exitCode: 66,
+      stderr: expect.stringContaining("Create it with `holdfast objects mb`") as string,
     });
   });
 
-  test("where there is no object store every verb ends with 3 and makes none, and mb makes one in a store", async () => {
+  test("where there is no object store every verb ends with 66 and makes none, and mb makes one in a store", async () => {
     const directory = join(makeScratch(), "shop");
     await (await openStore(directory)).close();
     for (const args of [["ls"], ["get", "cat"], ["mb", "--no-create"], ["rb"]]) {
       const [verb = "", ...rest] = args;
-      expect(await run(["objects", verb, directory, ...rest])).toMatchObject({ exitCode: 3, stdout: "" });
+      expect(await run(["objects", verb, directory, ...rest])).toMatchObject({ exitCode: 66, stdout: "" });
     }
     expect(existsSync(join(directory, "objects", "objects.json"))).toBe(false);
     expect(await run(["objects", "mb", directory])).toMatchObject({ exitCode: 0, stdout: "main\n" });
@@ -168,7 +168,7 @@ describe("buckets", () => {
 describe("ls, versions, rm and cp", () => {
   test("a level is listed by its prefixes, all of it with -r, and every version with its state", async () => {
     const { directory, on } = await newBucket("--versioning");
-    await using objects = await openObjects(directory);
+    await using objects = await openObjects(join(directory, "objects"));
     const bucket = await objects.bucket("photos");
     for (const key of ["a", "cats/tim", "cats/tom", "cats/tom"]) await bucket.put(key, key);
     expect(linesOf((await on("ls")).stdout)).toEqual([
@@ -189,7 +189,7 @@ describe("ls, versions, rm and cp", () => {
 
   test("a version that is removed by its id is gone, and one that is copied onto its key is current again", async () => {
     const { directory, on } = await newBucket("--versioning");
-    await using objects = await openObjects(directory);
+    await using objects = await openObjects(join(directory, "objects"));
     const bucket = await objects.bucket("photos");
     const [one, two] = [await bucket.put("cat", "one"), await bucket.put("cat", "two")];
     expect(await on("cp", "cat", "cat", "--version-id", one.versionId)).toMatchObject({ exitCode: 0 });
@@ -211,7 +211,7 @@ describe("what is not there, or not what it is taken for", () => {
     expect(never).toMatchObject({ exitCode: 0, stdout: "0\n" });
     expect(never.stderr).toMatch(/there is no object never/);
     expect(await on("versions")).toMatchObject({ stdout: "" });
-    await using objects = await openObjects(directory);
+    await using objects = await openObjects(join(directory, "objects"));
     const { versionId } = await (await objects.bucket("photos")).put("cat", "x");
     expect((await on("rm", "cat", "--version-id", "null")).stderr).toMatch(/there is no version null/);
     expect(await on("rm", "cat")).toMatchObject({ exitCode: 0, stdout: "1\n", stderr: "" });
@@ -308,6 +308,69 @@ test("verify, stats and collect of a store see its objects", async () => {
     exitCode: 5,
     stdout: expect.stringContaining("The record of this object store cannot be read") as string,
   });
+});
+
+test("beside damage the command line goes on, names it, and says ok only when nothing is damaged", async () => {
+  const { directory, on } = await newBucket("--versioning");
+  for (const [key, input] of [
+    ["cat", "one"],
+    ["cat", "two!"],
+    ["dog", "three"],
+  ] as const)
+    expect((await run(["objects", "put", directory, key, "-", "--bucket", "photos"], { input })).exitCode).toBe(0);
+  expect((await run(["objects", "mb", directory, "--bucket", "broken"])).exitCode).toBe(0);
+  const flip = (path: string): void => {
+    const bytes = readFileSync(path);
+    const at = bytes.lastIndexOf('"crc"');
+    bytes[at] = (bytes[at] ?? 0) ^ 1;
+    writeFileSync(path, bytes);
+  };
+  const find = (...args: string[]): string[] =>
+    linesOf(execFileSync("find", [directory, "-type", "f", ...args], { encoding: "utf8" })).sort();
+  flip(find("-path", "*cat~*").at(-1) ?? "");
+  expect(await on("ls")).toMatchObject({
+    exitCode: 5,
+    stdout: expect.stringMatching(/dog\n.*damaged {2}cat\n/) as string,
+  });
+  expect(await on("versions")).toMatchObject({
+    exitCode: 5,
+    stdout: expect.stringMatching(/old.*cat\n.*dog\n/) as string,
+  });
+  expect(await run(["stats", directory])).toMatchObject({
+    exitCode: 0,
+    stdout: `${join(directory, "objects")}: objects, buckets 2, objects 1, bytes 5, damaged 1\n`,
+  });
+  expect(await run(["verify", directory])).toMatchObject({
+    exitCode: 5,
+    stdout: expect.stringContaining("damaged: 3 entries checked.") as string,
+  });
+  // Something was set aside: only the next verification is ok.
+  expect(await run(["verify", directory, "--repair"])).toMatchObject({
+    exitCode: 5,
+    stdout: expect.stringContaining("repaired: 3 entries checked. Verify it again.") as string,
+  });
+  expect(await run(["verify", directory])).toMatchObject({
+    exitCode: 0,
+    stdout: expect.stringMatching(/note .*aside[^]*ok: 4 entries checked\./) as string,
+  });
+  expect(await on("ls")).toMatchObject({
+    exitCode: 0,
+    stdout: expect.stringMatching(/ 3 {2}cat\n.* 5 {2}dog\n/) as string,
+  });
+  flip(find("-path", "*broken/config/0*").filter((path) => !path.endsWith("open"))[0] ?? "");
+  expect(await run(["objects", "ls", directory])).toMatchObject({
+    exitCode: 5,
+    stdout: expect.stringMatching(/damaged {4}broken\n.*enabled {4}photos\n/) as string,
+  });
+  expect(await run(["stats", directory])).toMatchObject({
+    exitCode: 0,
+    stdout: `${join(directory, "objects")}: objects, buckets 2, objects 2, bytes 8, damaged 1\n`,
+  });
+  for (const flags of [[], ["--repair"], []])
+    expect(await run(["verify", directory, ...flags])).toMatchObject({
+      exitCode: 5,
+      stdout: expect.stringContaining("The configuration of the bucket broken cannot be read") as string,
+    });
 });
 
 test("every verb has a help page with an example and its exit codes", async () => {

@@ -68,7 +68,6 @@ describe("wrong usage ends with 2 and is told on stderr:", () => {
       ["doctor", ".", "--with-peer", "--timeout", "30"],
       /'30' is invalid\. A duration has a unit: write 30s or 30ms/,
     ],
-    "a directory that is not there": [["doctor", "/nowhere/at/all"], /\/nowhere\/at\/all is not there/],
     "a file instead of a directory": [["doctor", import.meta.filename], /is not a directory/],
   };
   for (const [title, [args, message]] of Object.entries(cases)) {
@@ -88,6 +87,40 @@ describe("wrong usage ends with 2 and is told on stderr:", () => {
       });
     });
   }
+});
+
+test("a file in the place of a directory is wrong usage to commands that would make something there", async () => {
+  for (const args of [
+    ["events", "append", import.meta.filename, "--type", "A"],
+    ["handoff", "adopt", import.meta.filename, import.meta.dirname, "--renamed"],
+    ["objects", "mb", import.meta.filename],
+    ["init", import.meta.filename],
+  ]) {
+    const { exitCode, stderr } = await run(args);
+    expect({ args, exitCode }).toEqual({ args, exitCode: 2 });
+    expect(stderr).not.toContain("report it");
+  }
+});
+
+test("an argument of a megabyte is data, and no path that a message would be searched for", async () => {
+  const data = JSON.stringify("x".repeat(1_000_000));
+  const args = ["events", "append", join(makeScratch(), "log"), "--type", "A", "--data", data];
+  expect(await run(args)).toMatchObject({ exitCode: 0 });
+});
+
+test("a command that reads from a terminal says how the input ends", async () => {
+  let said = "";
+  const pipes = {
+    stdin: (async function* () {
+      yield "";
+    })(),
+    isStdinTyped: true,
+    stdout: { write: () => true },
+    stderr: { write: (text: string) => (said += text) },
+  };
+  const args = ["events", "append", join(makeScratch(), "log")];
+  expect(await runCommandLine(args, pipes, new AbortController().signal)).toBe(0);
+  expect(said).toContain("reading from the terminal; Ctrl-D");
 });
 
 test.skipIf(process.platform === "win32")(
@@ -118,7 +151,7 @@ test("an error is told with its code and what to do, or as its facts in JSON", a
   chmodSync(directory, 0o555);
   const { exitCode, stdout, stderr } = await asOrdinaryUser(() => run(["doctor", directory]));
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
-  expect(stderr).toMatch(/^holdfast: Nothing can be made in .*\n +NO_PERMISSION: Correct .*\n$/);
+  expect(stderr).toMatch(/^holdfast: Nothing can be created in .*\n +NO_PERMISSION: Correct .*\n$/);
   const json = await asOrdinaryUser(() => run(["doctor", directory, "--json"]));
   expect(parseLine(json.stderr)).toMatchObject({
     error: { name: "HoldfastError", code: "NO_PERMISSION", action: "fix-caller", path: directory, exitCode: 1 },

@@ -47,7 +47,7 @@ async function newStore(): Promise<string> {
 
 describe("the lock that is taken is that of", () => {
   test("the store that --store names, whatever is nearer or in the environment", async () => {
-    const [near, far, other] = [await newStore(), makeScratch(), await newStore()];
+    const [near, far, other] = [await newStore(), await newStore(), await newStore()];
     const env = { HOLDFAST_STORE: other };
     expect(await lockedIn(far, ["--store", far, "--lock", "a/b"], { cwd: near, env })).toEqual(["a/b"]);
     expect(await lockedIn(far, ["--store", far, "--lock", join(far, "c")], { cwd: near, env })).toEqual(["c"]);
@@ -86,7 +86,7 @@ describe("the lock that is taken is that of", () => {
     const { exitCode, stderr } = await run.ended;
     expect({ exitCode, stderr }).toEqual({
       exitCode: 0,
-      stderr: `holdfast: no store above ./stock: locking the semaphore file ${join(directory, "stock.lock")}\n`,
+      stderr: `holdfast: no store above ./stock: locking the semaphore file ./stock.lock\n`,
     });
     expect(existsSync(join(directory, "stock.lock"))).toBe(false);
     expect(existsSync(join(directory, ".holdfast"))).toBe(false);
@@ -117,7 +117,7 @@ describe("a process that took the semaphore file before there was a store", () =
       expect({ exitCode, stdout }).toEqual({ exitCode: 75, stdout: "" });
       expect(stderr).toMatch(/import\.lock is held by process \d+/);
     }
-    const waiting = new HoldfastProcess(["run", ...late, "--", "echo", "after it"]);
+    const waiting = new HoldfastProcess(["run", "--quiet", ...late, "--", "echo", "after it"]);
     await using locks = await openPathLocks(root);
     await vi.waitFor(async () => expect(await locks.list()).toMatchObject([{ path: "import" }]), patience);
     holder.endInput();
@@ -133,6 +133,7 @@ describe("a process that took the semaphore file before there was a store", () =
     holder.kill("SIGKILL");
     await holder.exited();
     expect(existsSync(join(root, "import.lock"))).toBe(true);
+    await (await openPathLocks(root)).close();
     expect(await holdfast(["run", "--store", root, "--lock", "import", "-n", "--", "true"])).toMatchObject({
       exitCode: 0,
     });
@@ -150,6 +151,7 @@ describe("a process that took the semaphore file before there was a store", () =
   test.skipIf(process.platform === "win32")("keeps out a user that may not even read its file", async () => {
     const root = makeScratch();
     chmodSync(root, 0o777);
+    await asOrdinaryUser(async () => await (await openPathLocks(root)).close());
     writeFileSync(join(root, "import.lock"), `pid=${process.pid}\ntimestamp=1000000000\n`, { mode: 0 });
     utimesSync(join(root, "import.lock"), 1_000_000_000, 1_000_000_000);
     let stderr = "";
@@ -215,12 +217,13 @@ describe.skipIf(process.platform === "win32")(
 
     test("link/../x, in a store that is named", async () => {
       const { directory, far } = newSite();
+      for (const root of [directory, far]) await (await openPathLocks(root)).close();
       expect(await lockedIn(directory, ["--store", directory, "--lock", "link/../x"])).toEqual(["far/x"]);
       expect(await lockedIn(far, ["--store", join(directory, "link") + "/..", "--lock", "x"])).toEqual(["x"]);
       await using locks = await openPathLocks(directory);
       await using _ = await locks.acquire("far/x");
       const listed = await holdfast(["locks", "list", directory, "link/../x", "--json"]);
-      expect(JSON.parse(listed.stdout)).toMatchObject({ locks: [{ path: "far/x" }] });
+      expect(JSON.parse(listed.stdout)).toMatchObject({ path: "far/x" });
       expect(await holdfast(["locks", "break", directory, "link/../x"])).toMatchObject({ exitCode: 0 });
     });
   },
@@ -255,12 +258,24 @@ describe("the root of the locks of a path", () => {
       expect(await holdfast(["run", ...args, ...busy])).toMatchObject({ exitCode: 75 });
     expect((await holdfast(["locks", "list", directory])).stdout).toContain("(till 3)");
     const listed = await holdfast(["locks", "list", directory, "--json"]);
-    expect(JSON.parse(listed.stdout)).toMatchObject({ locks: [{ path: "stock/report.csv", fence: hold.fence }] });
+    expect(JSON.parse(listed.stdout)).toMatchObject({ path: "stock/report.csv", fence: hold.fence });
     expect(await holdfast(["locks", "break", directory, "stock/report.csv"])).toMatchObject({ exitCode: 0 });
     expect(await holdfast(["run", "--store", directory, "--lock", "stock/report.csv", ...busy])).toMatchObject({
       exitCode: 0,
     });
   });
+});
+
+test("where the directory of the lock is missing, `run` ends with 66, and nothing is run", async () => {
+  const missing = join(makeScratch(), "never");
+  for (const [flags, message] of [
+    [["--store", join(missing, "store"), "--lock", "a"], "never does not exist. Mount"],
+    [["--semaphore", join(missing, "x.lock")], "its directory is not there"],
+  ] as const) {
+    const { exitCode, stdout, stderr } = await holdfast(["run", ...flags, "--", "echo", "in"]);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 66, stdout: "" });
+    expect(stderr).toContain(message);
+  }
 });
 
 describe("wrong usage of `run` ends with 2, and nothing is run:", () => {
@@ -270,17 +285,12 @@ describe("wrong usage of `run` ends with 2, and nothing is run:", () => {
     "an empty path": [() => ["--lock", ""], /say what to lock/],
     "no wait and a wait": [(file) => ["--lock", file, "-n", "--timeout", "1s"], /cannot be used with/],
     "a store for a semaphore file": [(file) => ["--semaphore", file, "--store", "."], /cannot be used with/],
-    "a store in no directory": [
-      (file) => ["--store", join(file, "store"), "--lock", "a"],
-      /never is not there\. Mount/,
-    ],
     "a path behind links in a circle": [(file) => ["--lock", join(circleAt(file), "a")], /lead in a circle/],
     "a tree for a semaphore file": [(file) => ["--semaphore", file, "--tree"], /no --tree, no --shared/],
     "a shared lock without a store": [(file) => ["--lock", file, "--shared"], /need a store/],
     "an exit code that is none": [(file) => ["--lock", file, "--busy-exit", "256"], /from 0 to 255/],
     "a wait that is none": [(file) => ["--lock", file, "--timeout", "soon"], /A duration has a unit: write 30s/],
     "a path out of the store": [(file) => ["--store", file, "--lock", "../x"], /leads out of the root/],
-    "a semaphore file in no directory": [(file) => ["--semaphore", join(file, "x.lock")], /its directory is not there/],
   };
   test.each(Object.entries(cases))("%s", async (title, [args, message]) => {
     let stderr = "";

@@ -30,7 +30,8 @@ test("verify reports every log of a store, and of a log's own directory that one
   expect(exitCode).toBe(0);
   const store = { part: "store", directory, ok: true };
   const parts = logs.map((path) => ({ part: "log", directory: path, ok: true }));
-  expect(JSON.parse(stdout)).toMatchObject({ parts: [store, ...parts] });
+  const printed = stdout.trimEnd().split("\n");
+  expect(printed.map((line) => JSON.parse(line) as unknown)).toMatchObject([store, ...parts]);
   expect((await run("verify", directory)).stdout).toBe(
     [`${directory}\nok: 2 record(s) checked.\n`, ...logs.map((path) => `${path}\nok: 1 event(s) checked.\n`)].join(""),
   );
@@ -65,7 +66,7 @@ test("verify finds a damaged or lost record of the store, and its repair makes i
   }
 });
 
-test("verify finds a lock table that cannot be read, and a repair does not touch it", async () => {
+test("verify finds a record of the lock table that cannot be read, and a repair moves it aside", async () => {
   const directory = await newStore();
   {
     await using store = await openStore(directory);
@@ -73,8 +74,14 @@ test("verify finds a lock table that cannot be read, and a repair does not touch
   }
   const names = join(directory, "ground", "names.json");
   writeFileSync(names, "garbage");
-  for (const args of [[], ["--repair"]]) expect(await run("verify", directory, ...args)).toMatchObject({ exitCode: 5 });
-  expect(readFileSync(names, "utf8")).toBe("garbage");
+  for (const [args, exitCode] of [
+    [[], 5],
+    [["--repair"], 0],
+    [[], 0],
+  ] as const)
+    expect(await run("verify", directory, ...args)).toMatchObject({ exitCode });
+  const [aside = ""] = readdirSync(join(directory, "aside"));
+  expect(readFileSync(join(directory, "aside", aside), "utf8")).toBe("garbage");
 });
 
 test("stats counts the events of every log", async () => {
@@ -84,13 +91,41 @@ test("stats counts the events of every log", async () => {
   );
 });
 
-test("where there is no part they end with 3, and make nothing", async () => {
+test("where there is no part they end with 66, and make nothing", async () => {
   const directory = makeScratch();
   appendFileSync(join(directory, "note.txt"), "mine");
   for (const verb of ["verify", "stats"])
     expect(await run(verb, directory)).toMatchObject({
-      exitCode: 3,
+      exitCode: 66,
+      stdout: "",
       stderr: expect.stringContaining("no part") as string,
     });
   expect(readdirSync(directory)).toEqual(["note.txt"]);
+});
+
+test("a store without parts is not missing: verify, stats and collect end with 0", async () => {
+  const directory = makeScratch();
+  await (await openStore(directory)).close();
+  for (const verb of ["verify", "stats", "collect"])
+    expect({ verb, ...(await run(verb, directory)) }).toMatchObject({ verb, exitCode: 0, stderr: "" });
+  expect((await run("stats", directory)).stdout).toBe(`${directory} is a store without parts.\n`);
+  expect((await run("stats", directory, "--json")).stdout).toBe("");
+});
+
+test("a command that names a part of a store makes the store in a new folder, and openStore opens it", async () => {
+  const scratch = makeScratch();
+  const [forLog, forBucket] = ["log", "bucket"].map((name) => join(scratch, name)) as [string, string];
+  const append = ["events", "append", forLog, "--log", "sales", "--type", "Sold"];
+  expect(await run(...append)).toMatchObject({
+    exitCode: 0,
+    stderr: expect.stringContaining(`made a new store in ${forLog}\n`) as string,
+  });
+  expect(await run("objects", "mb", forBucket, "--bucket", "photos")).toMatchObject({ exitCode: 0 });
+  await using logs = await openStore(forLog, { create: false });
+  expect(await (await logs.events("sales")).head()).toBe(1);
+  await using buckets = await openStore(forBucket, { create: false });
+  expect(await (await buckets.objects()).listBuckets()).toMatchObject([{ name: "photos" }]);
+  expect(await run("events", "append", join(scratch, "a/b"), "--log", "x", "--type", "A")).toMatchObject({
+    exitCode: 66,
+  });
 });

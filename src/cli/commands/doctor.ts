@@ -1,10 +1,11 @@
-// The command `holdfast doctor`: what the file system of a folder can be trusted with.
+// The command `holdfast doctor`: what Holdfast can rely on in the file system of a folder.
 import { Option, type Command } from "commander";
 import { doctor, type DoctorReport } from "../../index.ts";
-import { formatReport } from "../doctor-report.ts";
+import { formatReport } from "./doctor-report.ts";
 import { parseDuration } from "../duration.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { endHelp } from "../help.ts";
+import { mustBeFolder } from "./location.ts";
 import type { Run } from "../run.ts";
 
 interface DoctorFlags {
@@ -15,17 +16,18 @@ interface DoctorFlags {
 export function registerDoctor(command: Command, run: Run): void {
   command
     .description(
-      "Says what the file system of DIR can be trusted with: links, renames, exclusive creates, OS locks, syncs, clocks, hints and mount options. Works in a directory of its own inside DIR, and removes it.",
+      "Checks links, renames, exclusive creates, OS locks, syncs, clocks and mount options of DIR's file system.",
     )
-    .argument("<DIR>", "the folder that is to be shared")
-    .option("--with-peer", "also examine together with another machine that runs the same command on the same folder")
+    .argument("<DIR>", "the folder to share")
+    .option("--with-peer", "also test together with another machine that runs the same command on the same folder")
     .addOption(
       new Option("--timeout <duration>", "how long to wait for the peer: 30s, 500ms, 2m")
         .argParser(parseDuration)
         .default(60_000, "60s"),
     )
     .action(async (directory: string, flags: DoctorFlags) => {
-      const report = await doctor(directory, {
+      mustBeFolder(directory, "doctor");
+      const found = await doctor(directory, {
         withPeer: flags.withPeer,
         timeoutMs: flags.timeout,
         signal: run.signal,
@@ -36,6 +38,7 @@ export function registerDoctor(command: Command, run: Run): void {
               : "A peer is here: examining together.",
           ),
       });
+      const report = { ...found, directory };
       run.output.result(report, (page) => formatReport(report, page));
       run.exitCode = exitCodeFor(report);
     });
@@ -43,10 +46,11 @@ export function registerDoctor(command: Command, run: Run): void {
     examples: ["holdfast doctor /mnt/shop", "holdfast doctor /mnt/shop --with-peer --timeout 2m"],
     exits: {
       done: "Holdfast can be used here (ok or limited)",
-      failed: "nothing could be examined: no permission, disk full",
-      wrongUsage: "wrong usage, or DIR is no directory",
+      failed: "could not test: no permission, disk full",
+      wrongUsage: "wrong usage, or DIR is not a directory",
+      missing: "DIR is missing: is the share mounted?",
       verificationFailed: "Holdfast must not be used here",
-      tryAgain: "no peer came, or it went away: try again",
+      tryAgain: "no peer joined, or it left: try again",
     },
   });
 }

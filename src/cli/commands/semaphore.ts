@@ -9,6 +9,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { explain } from "../locking/explained-wait.ts";
 import { endHelp, type HelpEnd } from "../help.ts";
 import { printable } from "../output.ts";
+import { mustBeFolder } from "./location.ts";
 import type { Run } from "../run.ts";
 
 interface Flags {
@@ -22,7 +23,7 @@ interface Flags {
 
 export function registerSemaphore(semaphore: Command, run: Run): void {
   semaphore.description(
-    "Takes and releases the lock file FILE (protocol 1.0: pid=, timestamp=, tag=). The lock belongs to a process, usually a shell script, which says so with --pid $$: it ends with that process, and the same process releases it. Without --pid it belongs to the process that called this command: through a wrapper (timeout, a subshell, a pipe, make) that may end at once, and npx is refused.",
+    "Acquires and releases the lock file FILE for a process, such as a shell script (--pid $$). Guide: docs/locks.md.",
   );
   endHelp(semaphore, {
     examples: [
@@ -33,6 +34,7 @@ export function registerSemaphore(semaphore: Command, run: Run): void {
       done: "done",
       failed: "failed: no permission, disk full",
       wrongUsage: "wrong usage, or FILE cannot be a lock",
+      missing,
       nothingToDo: "clean: nothing was stale; status: free",
       notHeld: "release: not held by the calling process; status: stale",
       verificationFailed: "clean: not safe on this file system",
@@ -48,24 +50,25 @@ export function registerSemaphore(semaphore: Command, run: Run): void {
 
 const failed = "failed: no permission, disk full";
 const wrongUsage = "wrong usage, or FILE cannot be a lock";
-const tag = (): Option => new Option("--tag <text>", "what it is held for, for people");
+const missing = "the directory of FILE is missing: is the share mounted?";
+const tag = (): Option => new Option("--tag <text>", "what the lock is held for, for people");
 
 function registerTryAcquire(semaphore: Command, run: Run): void {
-  const command = verb(semaphore, "try-acquire", "Takes FILE if it is free or stale, and does not wait.", {
+  const command = verb(semaphore, "try-acquire", "Acquires FILE if it is free or stale, without waiting.", {
     examples: ["holdfast semaphore try-acquire /var/lock/backup.lock --pid $$ --tag nightly || exit 75"],
-    exits: { done: "taken", failed, wrongUsage, tryAgain: "held by another process: try again" },
+    exits: { done: "acquired", failed, wrongUsage, missing, tryAgain: "held by another process: try again" },
     options: [tag()],
   });
   command.action((file: string, flags: Flags) => acquire(file, { ...flags, timeout: 0 }, command, run));
 }
 
 function registerAcquire(semaphore: Command, run: Run): void {
-  const command = verb(semaphore, "acquire", "Waits until FILE is free or stale, and takes it.", {
+  const command = verb(semaphore, "acquire", "Waits until FILE is free or stale, then acquires it.", {
     examples: ["holdfast semaphore acquire /var/lock/backup.lock --pid $$ --timeout 30s --tag nightly || exit 75"],
-    exits: { done: "taken", failed, wrongUsage, tryAgain: "still held by another process: try again" },
+    exits: { done: "acquired", failed, wrongUsage, missing, tryAgain: "still held by another process: try again" },
     options: [
       tag(),
-      new Option("--timeout <duration>", "how long to wait: 30s, 500ms, 2m (default: for ever)").argParser(
+      new Option("--timeout <duration>", "how long to wait: 30s, 500ms, 2m (default: no limit)").argParser(
         parseDuration,
       ),
     ],
@@ -74,23 +77,21 @@ function registerAcquire(semaphore: Command, run: Run): void {
 }
 
 function registerRelease(semaphore: Command, run: Run): void {
-  const command = verb(semaphore, "release", "Releases FILE, if the calling process holds it.", {
+  const command = verb(semaphore, "release", "Releases FILE if the calling process holds it.", {
     examples: ["holdfast semaphore release /var/lock/backup.lock --pid $$"],
-    exits: { done: "released", failed, wrongUsage, notHeld: "not held by the calling process" },
-    options: [
-      new Option("--force", "remove it, whichever process holds it: only when you know that none works under it"),
-    ],
+    exits: { done: "released", failed, wrongUsage, missing, notHeld: "not held by the calling process" },
+    options: [new Option("--force", "remove the lock of any process: only if you know that none is working under it")],
   });
   command.action(async (file: string, flags: Flags) => {
     if (!flags.force) mustKnowOwner(command);
     const semaphore = open(file, flags);
     await semaphore.release({ force: flags.force });
-    run.output.result({ path: semaphore.path, released: true }, () => `${semaphore.path} is free.`);
+    run.output.result({ path: file, released: true }, () => `${file} is free.`);
   });
 }
 
 function registerStatus(semaphore: Command, run: Run): void {
-  const command = verb(semaphore, "status", "Says who holds FILE, and whether it is stale.", {
+  const command = verb(semaphore, "status", "Prints the holder of FILE, and whether the lock is stale.", {
     examples: [
       "holdfast semaphore status /var/lock/backup.lock --json",
       "holdfast semaphore status /var/lock/backup.lock --quiet > /dev/null && echo busy",
@@ -99,8 +100,9 @@ function registerStatus(semaphore: Command, run: Run): void {
       done: "held",
       failed,
       wrongUsage,
+      missing,
       nothingToDo: "free",
-      notHeld: "stale: the next process that wants it takes it over",
+      notHeld: "stale: the next process takes it over",
     },
   });
   command.action(async (file: string, flags: Flags) => {
@@ -108,29 +110,28 @@ function registerStatus(semaphore: Command, run: Run): void {
     const status = await semaphore.status();
     if (status.stale) run.exitCode = exitCodes.notHeld;
     else if (!status.locked) run.exitCode = exitCodes.nothingToDo;
-    run.output.result({ path: semaphore.path, ...status }, () => describe(status));
+    run.output.result({ path: file, ...status }, () => describe(status));
   });
 }
 
 function registerClean(semaphore: Command, run: Run): void {
-  const command = verb(semaphore, "clean", "Removes FILE if it is stale, and what crashes have left beside it.", {
+  const command = verb(semaphore, "clean", "Removes FILE if it is stale, and leftovers of crashes beside it.", {
     examples: ["holdfast semaphore clean /var/lock/backup.lock"],
     exits: {
       done: "something was removed",
       failed,
       wrongUsage,
+      missing,
       nothingToDo: "nothing was stale",
       verificationFailed: "it is stale, but cannot be removed safely on this file system",
-      tryAgain: "another process is at it: try again",
+      tryAgain: "another process is working on it: try again",
     },
   });
   command.action(async (file: string, flags: Flags) => {
     const semaphore = open(file, flags);
     const cleaned = await semaphore.clean();
     run.exitCode = cleaned ? exitCodes.done : exitCodes.nothingToDo;
-    run.output.result({ path: semaphore.path, cleaned }, () =>
-      cleaned ? `${semaphore.path} was cleaned.` : `${semaphore.path}: nothing is stale.`,
-    );
+    run.output.result({ path: file, cleaned }, () => (cleaned ? `${file} was cleaned.` : `${file}: nothing is stale.`));
   });
 }
 
@@ -138,7 +139,7 @@ interface Verb extends HelpEnd {
   readonly options?: readonly Option[];
 }
 
-/** What all verbs have in common. */
+/** Shared by all verbs. */
 function verb(semaphore: Command, name: string, description: string, { options = [], ...end }: Verb): Command {
   const command = semaphore
     .command(name)
@@ -149,14 +150,14 @@ function verb(semaphore: Command, name: string, description: string, { options =
     .addOption(
       new Option("--pid <n>", "the process that the lock belongs to")
         .argParser(parsePid)
-        .default(process.ppid, "the one that called this command; refused through npx"),
+        .default(process.ppid, "the caller of this command; refused through npx"),
     )
     .addOption(
-      new Option("--stale <duration>", "how old a lock of another program or machine may grow, or `never`")
+      new Option("--stale <duration>", "after which age a lock of another program or machine is stale, or `never`")
         .argParser((text) => (text === "never" ? Infinity : parseDuration(text)))
         .default(3_600_000, "60m"),
     )
-    .option("--directory", "make a directory with the record inside, for NFSv3");
+    .option("--directory", "use a directory with the record inside, for NFSv3");
   return endHelp(command, end);
 }
 
@@ -168,19 +169,23 @@ async function acquire(file: string, flags: Flags, command: Command, run: Run): 
   const risk = await semaphore.findLocationRisk();
   if (risk !== undefined) run.output.warning({ name: "HoldfastWarning", message: risk });
   const { info } = await explain(run, {
-    what: semaphore.path,
-    findHolder: () => findSemaphoreHolder(semaphore),
+    what: file,
+    findBlocking: () => findSemaphoreHolder(semaphore),
+    isCertain: true,
     wait: () => semaphore.acquire({ timeoutMs: flags.timeout, tag: flags.tag, signal: run.signal }),
   });
   const name = await findProcessName(info.pid);
   const owner = `process ${info.pid}${name === undefined ? "" : ` (${printable(name)})`}`;
   run.output.result(
-    { path: semaphore.path, ...info, ...(name === undefined ? {} : { process: name }) },
-    () => `${semaphore.path} is held by ${owner}, and ends with it.`,
+    { path: file, ...info, ...(name === undefined ? {} : { process: name }) },
+    () => `${file} is held by ${owner}, and ends with it.`,
   );
 }
 
-/** A lock of a process that is about to end protects nothing, and the exit code would not tell. */
+/**
+ * Refuses a process that is about to end: a lock that ends with it would protect nothing, and the
+ * exit code would not show that.
+ */
 function mustKnowOwner(command: Command): void {
   const wrapper = findWrapper(process.env);
   if (wrapper === undefined || command.getOptionValueSource("pid") !== "default") return;
@@ -190,6 +195,7 @@ function mustKnowOwner(command: Command): void {
 }
 
 function open(file: string, { pid, stale, directory = false }: Flags): Semaphore {
+  mustBeFolder(file, "a semaphore file");
   return new Semaphore(file, { owner: { pid }, staleMs: stale, form: directory ? "directory" : "file" });
 }
 
@@ -212,8 +218,8 @@ function isRunning(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // EPERM: it is there, and belongs to another user. Anything else: there is none, or no process
-    // can have that number.
+    // EPERM: the process exists and belongs to another user. Any other error: there is no such
+    // process.
     return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }

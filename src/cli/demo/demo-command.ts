@@ -1,9 +1,10 @@
 // The command `holdfast demo`: many workstations, one folder, kills and pauses, and an audit at the
 // end.
+import { once } from "node:events";
 import { hostname } from "node:os";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { runDemo } from "./demo.ts";
-import { formatResult, formatSecond, formatStart } from "./demo-report.ts";
+import { formatConsole, formatResult, formatSecond, formatStart } from "./demo-report.ts";
 import { runWorkstation } from "./workstation.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { endHelp } from "../help.ts";
@@ -15,6 +16,7 @@ interface DemoFlags {
   readonly seconds?: number;
   readonly join?: boolean;
   readonly sabotage?: boolean;
+  readonly console?: boolean;
   readonly name?: string;
   readonly tied?: boolean;
 }
@@ -25,13 +27,14 @@ const workstationsMax = 200;
 export function registerDemo(command: Command, run: Run): void {
   command
     .description(
-      "Starts workstations on one folder that sell tickets, kills some and pauses others meanwhile, then reads the folder anew and looks for every acknowledged sale. Pauses need Linux or macOS.",
+      "Runs workstations on one folder, kills and pauses some, and checks every acknowledged sale. Pauses need Linux or macOS.",
     )
-    .option("--dir <D>", "the folder, made if it is not there, and left (default: a temporary one, removed at the end)")
-    .option("--workstations <n>", "how many processes", parseWorkstations, 12)
-    .option("--seconds <n>", `how long (default: ${defaultSeconds}; with --join until Ctrl-C)`, parseSeconds)
-    .option("--join", "be one more workstation on the folder of another demo, which --dir names")
-    .option("--sabotage", "one workstation acknowledges what it never wrote: the audit must find it")
+    .option("--dir <D>", "the folder, created if missing and kept (default: a temporary one, removed at the end)")
+    .option("--workstations <n>", "the number of processes", parseWorkstations, 12)
+    .option("--seconds <n>", `how long to run (default: ${defaultSeconds}; with --join until Ctrl-C)`, parseSeconds)
+    .option("--join", "join another demo as one more workstation, in the folder of --dir")
+    .option("--sabotage", "one workstation acknowledges a write that it never made: the audit must find it")
+    .option("--console", "open a console on the demo's store, and leave it open at the end, until Ctrl-C")
     .addOption(new Option("--name <name>", "of the workstation that joins").hideHelp())
     .addOption(new Option("--tied", "end with the demo that has started this workstation").hideHelp())
     .action(async (flags: DemoFlags) => {
@@ -42,13 +45,14 @@ export function registerDemo(command: Command, run: Run): void {
   endHelp(command, {
     examples: [
       "holdfast demo",
+      "holdfast demo --console",
       "holdfast demo --dir /mnt/shop/demo --seconds 60",
       "holdfast demo --join --dir /mnt/shop/demo",
     ],
     exits: {
-      done: "nothing was lost or doubled",
-      failed: "something was, or a workstation failed",
-      wrongUsage: "wrong usage, or no folder to work in: --dir or TMPDIR names none",
+      done: "nothing was lost or duplicated",
+      failed: "something was lost or duplicated, or a workstation failed",
+      wrongUsage: "wrong usage, or --dir or TMPDIR is not a folder",
       verificationFailed: "the folder's file system cannot be used",
     },
   });
@@ -65,8 +69,14 @@ async function start(flags: DemoFlags, run: Run): Promise<void> {
     onStart: (directory, isTemporary) => run.output.note(formatStart(workstations, directory, isTemporary)),
     onSecond: (figures) => run.output.note(formatSecond(figures)),
     onLeftBehind: (why) => run.output.note(why),
+    onConsole: flags.console ? (url) => run.output.note(formatConsole(url)) : undefined,
+    onResult: async (found) => {
+      run.output.result(found, (page) => formatResult(found, page));
+      if (!flags.console) return;
+      run.output.note("The console stays open. Ctrl-C ends the demo.");
+      if (!run.signal.aborted) await once(run.signal, "abort");
+    },
   });
-  run.output.result(result, (page) => formatResult(result, page));
   run.exitCode = result.isSound ? exitCodes.done : exitCodes.failed;
 }
 
@@ -81,7 +91,7 @@ async function join(directory: string, flags: DemoFlags, run: Run): Promise<void
       sabotage: flags.sabotage ?? false,
       onReceipt: (receipt) => {
         run.output.result(receipt, () => `${receipt.workstation}: ${receipt.what}`);
-        // The seconds are for work, from the first piece of it.
+        // The seconds begin with the first piece of work.
         if (flags.seconds !== undefined) timer ??= setTimeout(() => over.abort(), flags.seconds * 1000);
       },
       signal: AbortSignal.any([run.signal, over.signal]),
@@ -92,11 +102,11 @@ async function join(directory: string, flags: DemoFlags, run: Run): Promise<void
   run.signal.throwIfAborted();
 }
 
-/** When the demo that has started this workstation is gone, nothing else will ever end it. */
+/** Ends this workstation when the demo that started it is gone: nothing else would. */
 function endWithDemo(): void {
   const end = (): void => process.exit(exitCodes.failed);
-  // A demo can be killed while its workstations still load: then the channel was broken before
-  // there was a listener.
+  // The demo may have been killed while this workstation was still loading, before there was a
+  // listener for that.
   if (process.connected) process.once("disconnect", end);
   else end();
 }

@@ -1,9 +1,9 @@
-// What a person reads during and after the demo.
+// The text that a person reads during and after the demo.
 import { wrap, type Page } from "../output.ts";
 import type { DemoFigures, DemoResult, StationFindings } from "./demo.ts";
 import { stationKinds } from "./workstation.ts";
 
-/** So many of each kind of finding are told in words. */
+/** How many findings of each kind are printed in full. */
 const toldMax = 10;
 
 export function formatStart(workstations: number, directory: string, isTemporary: boolean): string {
@@ -11,6 +11,14 @@ export function formatStart(workstations: number, directory: string, isTemporary
     `${workstations} workstations share one folder, ${directory}${isTemporary ? " (removed at the end)" : ""}. No server.`,
     ...stationKinds.map(({ about }) => about),
     "Meanwhile some are killed and started again, and some are paused.",
+    "",
+  ].join("\n");
+}
+
+export function formatConsole(url: string): string {
+  return [
+    `Console: ${url}`,
+    "Find out who holds the lock on the shelves, why a label was not printed, and replay its ticket.",
     "",
   ].join("\n");
 }
@@ -81,7 +89,7 @@ function verdictOf({ stations, failures }: DemoResult): string {
   return `A promise was broken: ${told.join(", ")}.`;
 }
 
-/** "a, b and c". */
+/** Joins words: "a, b and c". */
 function listOf(words: readonly string[]): string {
   return [words.slice(0, -1).join(", "), ...words.slice(-1)].join(" and ");
 }

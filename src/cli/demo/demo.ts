@@ -2,6 +2,7 @@
 // that took no part.
 import { setTimeout as sleep } from "node:timers/promises";
 import { isHoldfastError } from "../../index.ts";
+import { FrontDesk } from "./front-desk.ts";
 import { openPlace, type Findings, type Place, type Receipt } from "./stations/station.ts";
 import { stationKinds } from "./workstation.ts";
 import { TemporaryFolder } from "./temporary-folder.ts";
@@ -10,7 +11,7 @@ import { Waker } from "./waker.ts";
 import { WorkstationProcess } from "./workstation-process.ts";
 
 export interface DemoOptions {
-  /** Default: a new one, removed at the end. */
+  /** The shared folder. Default: a new one, removed at the end. */
   readonly directory: string | undefined;
   readonly workstations: number;
   readonly seconds: number;
@@ -18,13 +19,17 @@ export interface DemoOptions {
   readonly signal: AbortSignal;
   readonly onStart: (directory: string, isTemporary: boolean) => void;
   readonly onSecond: (figures: DemoFigures) => void;
-  /** Something could not be cleaned up; what was found out is told all the same. */
+  /** Called if something could not be cleaned up; the result is reported anyway. */
   readonly onLeftBehind: (why: string) => void;
+  /** Called with the address of a console on the demo's own store. Absent: there is neither. */
+  readonly onConsole?: ((url: string) => void) | undefined;
+  /** Called with the result before the folder is removed; the console stays open until it resolves. */
+  readonly onResult: (result: DemoResult) => Promise<void>;
 }
 
 export interface DemoFigures {
   readonly seconds: number;
-  /** Acknowledged so far. */
+  /** How many pieces of work were acknowledged so far. */
   readonly pieces: number;
   readonly piecesPerSecond: number;
   readonly kills: number;
@@ -39,16 +44,16 @@ export interface StationFindings extends Findings {
 export interface DemoResult extends DemoFigures {
   readonly directory: string;
   readonly workstations: number;
-  /** Workstations that ended by themselves. */
+  /** Workstations that ended although the demo had not ended them. */
   readonly failures: readonly string[];
   readonly stations: readonly StationFindings[];
-  /** Nothing was lost, doubled or out of order, and no workstation failed. */
+  /** True if nothing was lost, doubled or out of order, and no workstation failed. */
   readonly isSound: boolean;
 }
 
 /**
- * Rejects with the signal's reason when it is interrupted; no process is left either way, and no
- * temporary folder if it can be removed.
+ * Runs the demo. Rejects with the signal's reason if it is interrupted. Leaves no process and, if
+ * it can be removed, no temporary folder.
  */
 export async function runDemo(options: DemoOptions): Promise<DemoResult> {
   if (options.directory !== undefined) return await runAt(options.directory, options);
@@ -71,7 +76,14 @@ async function runAt(directory: string, options: DemoOptions): Promise<DemoResul
 
 async function runIn(place: Place, options: DemoOptions): Promise<DemoResult> {
   options.onStart(place.directory, options.directory === undefined);
-  const run = new DemoRun(options, place.directory);
+  if (options.onConsole === undefined) return await workIn(place, options);
+  await using desk = await FrontDesk.open(place.directory);
+  options.onConsole(desk.url);
+  return await workIn(place, options, desk);
+}
+
+async function workIn(place: Place, options: DemoOptions, desk?: FrontDesk): Promise<DemoResult> {
+  const run = new DemoRun(options, place.directory, desk);
   await run.work();
   options.signal.throwIfAborted();
   const stations: StationFindings[] = [];
@@ -80,15 +92,17 @@ async function runIn(place: Place, options: DemoOptions): Promise<DemoResult> {
     stations.push({ station: name, pieces, ...(await audit(place, receipts)) });
   }
   const { workstations } = options;
-  // An audit that had nothing to look for has found nothing out.
+  // An audit proves nothing if there is nothing to look for.
   const failures = run.receipts.length > 0 ? run.failures : [...run.failures, "no workstation got anything done"];
   const isSound = failures.length === 0 && stations.every(isInOrder);
-  return { ...run.figures(), directory: place.directory, workstations, failures, stations, isSound };
+  const result = { ...run.figures(), directory: place.directory, workstations, failures, stations, isSound };
+  await options.onResult(result);
+  return result;
 }
 
 /**
- * What was found out, or why it failed, matters more than what stays behind: the next one in this
- * folder sweeps it.
+ * An error is ignored: the result of the demo matters more than leftovers, which the next demo in
+ * this folder sweeps.
  */
 async function leave({ ground }: Place, { onLeftBehind }: DemoOptions): Promise<void> {
   try {
@@ -99,7 +113,7 @@ async function leave({ ground }: Place, { onLeftBehind }: DemoOptions): Promise<
   }
 }
 
-/** If a station has done nothing by then, it may never do anything. */
+/** How long to wait for the first piece of work of each station. */
 const startMsMax = 60_000;
 
 function isInOrder({ lost, doubled, disorder }: Findings): boolean {
@@ -113,13 +127,13 @@ class DemoRun {
   readonly #workstations: readonly WorkstationProcess[];
   readonly #trouble: Trouble;
   readonly #waker = new Waker();
-  /** That have done something. */
+  /** Returns the stations that have done some work. */
   readonly #stations = new Set<string>();
   readonly #begun = new AbortController();
   #startedAtMs: number = performance.now();
   #endedAtMs: number | undefined;
 
-  constructor(options: DemoOptions, directory: string) {
+  constructor(options: DemoOptions, directory: string, desk: FrontDesk | undefined) {
     this.#options = options;
     this.#workstations = Array.from(
       { length: options.workstations },
@@ -130,6 +144,7 @@ class DemoRun {
           sabotage: options.sabotage && index === 0,
           onReceipt: (receipt) => {
             this.receipts.push(receipt);
+            desk?.add(receipt);
             this.#stations.add(receipt.station);
             if (this.#stations.size === stationKinds.length) this.#begun.abort();
           },
@@ -140,8 +155,8 @@ class DemoRun {
           onPause: (pid) => this.#waker.remember(pid),
         }),
     );
-    // Nothing happens to the saboteur: it would lie again after each start, and one lie is easier
-    // to follow.
+    // The saboteur is neither killed nor paused: it would issue a false receipt after each start,
+    // and one is easier to follow.
     this.#trouble = new Trouble(this.#workstations, ({ isSaboteur }) => !isSaboteur);
   }
 
@@ -154,8 +169,8 @@ class DemoRun {
     try {
       for (const workstation of this.#workstations) workstation.start();
       const trouble = this.#trouble.makeUntil(AbortSignal.any([over.signal, signal]));
-      // The seconds are for work, from when each station has done some: what it takes to start so
-      // many processes depends on the machine.
+      // The seconds begin once every station has done some work: the time to start all processes
+      // depends on the machine.
       await sleep(startMsMax, undefined, { signal: AbortSignal.any([this.#begun.signal, signal]) }).catch(
         () => undefined,
       );
@@ -188,7 +203,7 @@ class DemoRun {
   async #countSeconds(): Promise<void> {
     const { seconds, signal, onSecond } = this.#options;
     for (let second = 1; second <= seconds && !signal.aborted; second++) {
-      // Cut short by the signal: the caller looks.
+      // The signal ended the sleep. The caller checks the signal.
       await sleep(1000, undefined, { signal }).catch(() => undefined);
       if (!signal.aborted) onSecond(this.figures());
     }

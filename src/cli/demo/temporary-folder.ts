@@ -1,4 +1,4 @@
-// A folder among the temporary files, made for one demo and removed after it.
+// A temporary folder, created for one demo and removed after it.
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
 import { directoryOf, openPorts, removeTree, type Disk } from "../../durable/index.ts";
@@ -14,8 +14,8 @@ export class TemporaryFolder {
   }
 
   /**
-   * INVALID_PATH when there is no place for temporary files: to make one is not our business, and
-   * who would remove it?
+   * Throws INVALID_PATH if the system's directory for temporary files does not exist. It is not
+   * created: nobody would remove it.
    */
   static async make(): Promise<TemporaryFolder> {
     const above = directoryOf(tmpdir());
@@ -31,7 +31,7 @@ export class TemporaryFolder {
     }
   }
 
-  /** With everything in it, and nothing that a link in it leads to. False when something stays. */
+  /** Removes the folder with its content, without following links. Returns false if something stays. */
   async remove(): Promise<boolean> {
     try {
       await removeTree(this.#disk, this.directory);

@@ -1,4 +1,4 @@
-// Trouble: every moment some workstation is killed and started again, or paused for a while.
+// Trouble: now and then, a workstation is killed and restarted, or paused for a while.
 import { setTimeout as sleep } from "node:timers/promises";
 import { canPause, type WorkstationProcess } from "./workstation-process.ts";
 
@@ -24,15 +24,15 @@ export class Trouble {
     return this.#pauses;
   }
 
-  /** Goes on until the signal aborts; then every workstation runs again. */
+  /** Makes trouble until the signal aborts. Afterwards every workstation runs again. */
   async makeUntil(signal: AbortSignal): Promise<void> {
     const pauses = new Set<Promise<void>>();
     while (!signal.aborted) {
       await wait(between(everyMs), signal);
       const workstation = this.#workstations[Math.floor(Math.random() * this.#workstations.length)];
       if (signal.aborted || workstation === undefined) break;
-      // Only a workstation that has done a piece of work is hit: on a slow machine none would ever
-      // get one done.
+      // Chooses only workstations that have done a piece of work since their start: otherwise, on a
+      // slow machine, none would ever finish one.
       if (!workstation.isAtWork || workstation.isPaused || !this.#maySuffer(workstation)) continue;
       if (Math.random() < killPart || !canPause) await this.#kill(workstation);
       else {
@@ -62,6 +62,6 @@ function between([min, max]: readonly [number, number]): number {
 }
 
 async function wait(ms: number, signal: AbortSignal): Promise<void> {
-  // Cut short by the signal: the caller looks.
+  // The signal ended the sleep. The caller checks the signal.
   await sleep(ms, undefined, { signal }).catch(() => undefined);
 }

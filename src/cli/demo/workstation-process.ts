@@ -1,12 +1,12 @@
-// One workstation as its parent sees it: a process that can be killed, paused, started again, and
-// that says what it has done.
+// A workstation from the point of view of its parent: a process that can be killed, paused and
+// restarted, and that reports its work.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Receipt } from "./stations/station.ts";
 
-const main = fileURLToPath(new URL("../main.js", import.meta.url));
+const main = fileURLToPath(new URL("../bin.cjs", import.meta.url));
 const endMsMax = 5000;
 const stderrLengthMax = 2000;
 
@@ -15,13 +15,13 @@ export interface WorkstationProcessOptions {
   readonly directory: string;
   readonly sabotage: boolean;
   readonly onReceipt: (receipt: Receipt) => void;
-  /** It ended, and the demo had not ended it. */
+  /** Called if the process ended although the demo had not ended it. */
   readonly onFailure: (why: string) => void;
-  /** Called before each pause: a process that is paused cannot look after itself. */
+  /** Called before each pause: a paused process cannot look after itself. */
   readonly onPause: (pid: number) => void;
 }
 
-/** Windows has no SIGSTOP: there nothing is paused. */
+/** Windows has no SIGSTOP: nothing is paused there. */
 export const canPause: boolean = process.platform !== "win32";
 
 export class WorkstationProcess {
@@ -42,7 +42,7 @@ export class WorkstationProcess {
   get isPaused(): boolean {
     return this.#isPaused;
   }
-  /** It runs, and has got something done since it was started. */
+  /** True if the process runs and has done some work since it started. */
   get isAtWork(): boolean {
     return this.#isAtWork;
   }
@@ -51,8 +51,8 @@ export class WorkstationProcess {
     const { name, directory, sabotage } = this.#options;
     const args = ["demo", "--join", "--tied", "--json", "--dir", directory, "--name", name];
     if (sabotage) args.push("--sabotage");
-    // The channel carries nothing: it breaks when this process dies, and then the workstation ends
-    // too.
+    // The channel carries no messages. It breaks when this process dies, which tells the
+    // workstation to end.
     const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe", "ipc"] });
     this.#process = child;
     this.#isAtWork = false;
@@ -60,35 +60,33 @@ export class WorkstationProcess {
     this.#ended = this.#follow(child);
   }
 
-  /**
-   * SIGKILL: no time for a last word. Resolves when it is gone and all that it had said was heard.
-   */
+  /** Sends SIGKILL. Resolves when the process has ended and all its output was read. */
   async kill(): Promise<void> {
     this.#isEnding = true;
     this.killNow();
     await this.#ended;
   }
 
-  /** For a parent that is about to end itself. */
+  /** Kills the process without waiting, for a parent that is about to end. */
   killNow(): void {
     this.resume();
     this.#process?.kill("SIGKILL");
   }
 
-  /** SIGSTOP: like a laptop that is closed in the middle of a sale. */
+  /** Sends SIGSTOP: like a laptop that is closed in the middle of a sale. */
   pause(): void {
     if (!canPause || this.#process?.pid === undefined) return;
     this.#options.onPause(this.#process.pid);
     this.#isPaused = this.#process.kill("SIGSTOP");
   }
 
-  /** SIGCONT. */
+  /** Sends SIGCONT. */
   resume(): void {
     if (this.#isPaused) this.#process?.kill("SIGCONT");
     this.#isPaused = false;
   }
 
-  /** Asks it to finish what it is doing; kills it when that takes too long. */
+  /** Asks it to finish its current work; kills it if that takes too long. */
   async end(): Promise<void> {
     this.#isEnding = true;
     this.resume();
@@ -106,7 +104,7 @@ export class WorkstationProcess {
         this.#isAtWork = true;
         this.#options.onReceipt(JSON.parse(line) as Receipt);
       });
-    // Not "exit": what is still in its pipe was said before it died.
+    // "close" and not "exit": output that was written before the end may still be in the pipe.
     const [code, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
     this.#process = undefined;
     this.#isPaused = false;

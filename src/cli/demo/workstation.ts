@@ -1,4 +1,4 @@
-// One workstation at work: it does piece after piece until it is told to stop, and gives a receipt
+// One working workstation: it does piece after piece until it is told to stop, and issues a receipt
 // for each.
 import { randomBytes } from "node:crypto";
 import { isHoldfastError } from "../../index.ts";
@@ -18,10 +18,7 @@ import {
 import { stockSales } from "./stations/stock-sales.ts";
 import { ticketSales } from "./stations/ticket-sales.ts";
 
-/**
- * The kinds of work that the demo shows. A new one is a file and a line here; each workstation does
- * them in turn.
- */
+/** The kinds of work that the demo shows. Each workstation does them in turn. */
 export const stationKinds: readonly StationKind[] = [
   ticketSales,
   stockSales,
@@ -34,13 +31,13 @@ export const stationKinds: readonly StationKind[] = [
 export interface WorkstationOptions {
   readonly directory: string;
   readonly name: string;
-  /** It acknowledges its first piece of work without writing it. */
+  /** True if the workstation acknowledges its first piece of work without writing it. */
   readonly sabotage: boolean;
   readonly onReceipt: (receipt: Receipt) => void;
   readonly signal: AbortSignal;
 }
 
-/** Resolves when the signal aborts; everything that a receipt was given for is durable then. */
+/** Works until the signal aborts. Everything with a receipt is durable when this resolves. */
 export async function runWorkstation({
   directory,
   name,
@@ -67,8 +64,8 @@ export async function runWorkstation({
 }
 
 /**
- * Undefined when no receipt can be given: the piece may be there or not, and is not done again, so
- * that it cannot be there twice.
+ * Does one piece of work. Returns undefined if no receipt can be issued because it is unknown
+ * whether the piece exists. Such a piece is not repeated, so that it cannot exist twice.
  */
 async function workOnce(
   { ground }: Place,
@@ -82,8 +79,8 @@ async function workOnce(
     return await station.work(sequence, options);
   } catch (error) {
     const isInterrupted = options.signal.aborted && error === options.signal.reason;
-    // After a sleep that was longer than its lease, others have swept its temp files and have its
-    // locks: the next piece begins a new life.
+    // After a sleep longer than the lease, others have swept this session's temp files and dropped
+    // its locks. The next piece starts a new session.
     if (isInterrupted || life.isOver || isHoldfastError(error, "OUTCOME_UNKNOWN", "LOCK_LOST")) return undefined;
     throw error;
   }

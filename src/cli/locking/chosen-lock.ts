@@ -1,56 +1,72 @@
-// Which lock `holdfast run` takes, and that lock as one thing, whatever its kind.
+// Chooses the lock that `holdfast run` takes, and gives all kinds one interface.
 import { isHoldfastError, type Waiting } from "../../index.ts";
 import { findLockRoot, followPath, openPathLocks, Semaphore, type HeldLock, type PathHold } from "../../locks/index.ts";
-import { describeHolder } from "./explained-wait.ts";
+import type { Run } from "../run.ts";
+import { isDatabase } from "../commands/location.ts";
+import type { Blocking } from "./explained-wait.ts";
 import { meantBelow, namedRoot } from "./meant-path.ts";
 import { TimeLeft } from "./patience.ts";
 import { waitForSemaphore } from "./semaphore-first.ts";
 
-/** What the user wants to have locked, and how. */
+/** The lock that the user asked for. */
 export interface LockWish {
   readonly path: string;
   readonly store?: string | undefined;
   readonly tree: boolean;
   readonly shared: boolean;
+  /** True if a named store may be created. */
+  readonly create: boolean;
 }
 
 export interface ChosenLock extends AsyncDisposable {
-  /** For people: what is waited for. */
+  /** The name of the lock, for people. */
   readonly name: string;
-  /** For people: which process has it now. */
-  findHolder(): Promise<string | undefined>;
-  /** LOCK_TIMEOUT. `tag` tells others what it is held for. */
+  /** Returns the locks that block it now, for people. */
+  findBlocking(): Promise<readonly Blocking[]>;
+  /** Acquires the lock. `tag` tells others what it is held for. Throws LOCK_TIMEOUT. */
   acquire(options: Waiting & { readonly tag: string }): Promise<TakenLock>;
 }
 
 export interface TakenLock {
-  /** Aborts, with LOCK_LOST as its reason, when the lock is no longer ours. */
+  /** Aborts, with LOCK_LOST as its reason, if the lock is lost. */
   readonly signal: AbortSignal;
-  /** For the command that works under it. */
+  /** Environment of the command that runs under the lock. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Gives the LOCK_LOST error when it was lost before, though it was not noticed until now. */
+  /**
+   * Releases the lock. Returns a LOCK_LOST error if the lock was lost earlier without being
+   * noticed.
+   */
   release(): Promise<unknown>;
 }
 
-/** Undefined when there is no store above the path: then a semaphore file must do. */
-export async function findPathLock({ path, store, tree, shared }: LockWish): Promise<ChosenLock | undefined> {
-  const root = store === undefined ? (await findLockRoot(path))?.root : await namedRoot(store);
+/**
+ * Returns the path lock; undefined if there is no store above the path: then a semaphore file is
+ * used.
+ */
+export async function findPathLock(
+  { path, store, tree, shared, create }: LockWish,
+  run: Pick<Run, "output">,
+): Promise<ChosenLock | undefined> {
+  const root = store === undefined ? (await findLockRoot(path))?.root : await namedRoot(store, create, run);
   if (root === undefined) return undefined;
   const { absolute, inside } = await meantBelow(root, store === undefined ? (await followPath(path)).path : path);
   const locks = await openPathLocks(root);
+  // Names in a database have no files beside them.
+  const semaphore = isDatabase(root) ? undefined : semaphoreFileOf(absolute);
   return {
     name: absolute,
-    findHolder: async () => {
-      const blocking = (await locks.list()).find((lock) => isInTheWay(lock, inside, tree));
-      return blocking === undefined ? undefined : describeHolder(blocking.holder, blocking.since, blocking.tag);
-    },
+    findBlocking: async () => [
+      ...(await locks.list()).filter((lock) => isInTheWay(lock, inside, tree) && !(shared && lock.shared)),
+      // No semaphore file can exist there, so none is held.
+      ...(semaphore === undefined ? [] : await findSemaphoreHolder(new Semaphore(semaphore)).catch(() => [])),
+    ],
     acquire: async (options) => {
       const patience = new TimeLeft(options);
       const hold = await locks.acquire(inside, { ...options, mode: tree ? "tree" : "exact", shared });
       try {
-        // The wait may be long enough to lose what is in hand.
+        // A lock that is already held may be lost during this wait.
         const signal = AbortSignal.any([hold.signal, ...(options.signal === undefined ? [] : [options.signal])]);
-        await waitForSemaphore(semaphoreFileOf(absolute), { ...patience.left(), signal });
+        if (semaphore !== undefined) await waitForSemaphore(semaphore, { ...patience.left(), signal });
         signal.throwIfAborted();
       } catch (error) {
         await hold.release();
@@ -63,14 +79,15 @@ export async function findPathLock({ path, store, tree, shared }: LockWish): Pro
   };
 }
 
-function isInTheWay({ path, mode }: HeldLock, wanted: string, isTree: boolean): boolean {
+/** True if a held lock overlaps the wanted path. */
+export function isInTheWay({ path, mode }: HeldLock, wanted: string, isTree: boolean): boolean {
   const isBelow = (lower: string, upper: string): boolean => upper === "" || lower.startsWith(`${upper}/`);
   return path === wanted || (mode === "tree" && isBelow(wanted, path)) || (isTree && isBelow(path, wanted));
 }
 
 async function releasePath(hold: PathHold): Promise<unknown> {
   try {
-    // It may have been broken since the last look.
+    // The lock may have been broken since the last check.
     await hold.assertHeld();
   } catch (error) {
     if (isHoldfastError(error, "LOCK_LOST")) return error;
@@ -81,12 +98,12 @@ async function releasePath(hold: PathHold): Promise<unknown> {
   return undefined;
 }
 
-/** `warn` is told what is unsafe about the place of the file. */
+/** `warn` receives the risks of the file's location. */
 export function semaphoreLock(file: string, warn: (risk: string) => void): ChosenLock {
   const semaphore = new Semaphore(file);
   return {
     name: semaphore.path,
-    findHolder: () => findSemaphoreHolder(semaphore),
+    findBlocking: () => findSemaphoreHolder(semaphore),
     acquire: async (options) => {
       const risk = await semaphore.findLocationRisk();
       if (risk !== undefined) warn(risk);
@@ -97,37 +114,39 @@ export function semaphoreLock(file: string, warn: (risk: string) => void): Chose
       };
       return { signal: hold.signal, environment: {}, release };
     },
-    // It keeps nothing open.
+    // Nothing to close: a semaphore file keeps nothing open.
     [Symbol.asyncDispose]: async () => undefined,
   };
 }
 
-/** In words, as `explain` wants it. */
-export async function findSemaphoreHolder(semaphore: Semaphore): Promise<string | undefined> {
-  const { info } = await semaphore.status();
-  return info === undefined
-    ? undefined
-    : `process ${info.pid} since ${new Date(info.timestamp * 1000).toISOString()}${info.tag === undefined ? "" : ` (${info.tag})`}`;
+/** Returns the holder in the form that `explain` expects. */
+export async function findSemaphoreHolder(semaphore: Semaphore): Promise<readonly Blocking[]> {
+  const holder = await semaphore.findHolder();
+  return holder === undefined ? [] : [holder];
 }
 
 /**
- * The semaphore file of a path that is in no store. When another process has made a store above it
- * by the time that the file is taken, the path is locked there instead: others find that store, and
- * look for the file only once, when they have the lock of the path.
+ * The semaphore file of a path outside any store. If another process creates a store above the path
+ * before the file is acquired, uses a path lock of that store instead: others use that store, and
+ * check for the semaphore file only once, after they acquired the path lock.
  */
-export async function storelessLock(wish: LockWish, warn: (risk: string) => void): Promise<StorelessLock> {
+export async function storelessLock(
+  wish: LockWish,
+  warn: (risk: string) => void,
+  run: Pick<Run, "output">,
+): Promise<StorelessLock> {
   const file = semaphoreFileOf((await followPath(wish.path)).path);
   const semaphore = semaphoreLock(file, warn);
   let lateStore: ChosenLock | undefined;
   return {
     file,
     name: file,
-    findHolder: async () => await (lateStore ?? semaphore).findHolder(),
+    findBlocking: async () => await (lateStore ?? semaphore).findBlocking(),
     acquire: async (options) => {
       const patience = new TimeLeft(options);
       const taken = await semaphore.acquire(options);
       try {
-        lateStore = await findPathLock(wish);
+        lateStore = await findPathLock(wish, run);
       } catch (error) {
         await taken.release();
         throw error;

@@ -1,15 +1,15 @@
-// A command that runs under a lock: it gets our signals, our terminal and our files, and we get its
-// exit code.
+// Runs a command under a lock: it gets our signals, our terminal and our open files, and its exit
+// code becomes ours.
 import { spawn, type ChildProcess } from "node:child_process";
 import { constants } from "node:os";
 
 export interface GuardedCommandOptions {
   readonly environment: Readonly<Record<string, string>>;
-  /** When it aborts, the command is asked to end (SIGTERM), and waited for. */
+  /** If it aborts, the command is asked to end by SIGTERM, and awaited. */
   readonly lost: AbortSignal;
 }
 
-/** It could not be started. The exit code is what a shell would give. */
+/** Thrown if the command could not be started. The exit code is the one that a shell would return. */
 export class NotStarted extends Error {
   override readonly name: string = "NotStarted";
   readonly exitCode: number;
@@ -22,27 +22,25 @@ export class NotStarted extends Error {
 
 const forwarded = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
 /**
- * What a terminal sends to all processes in its foreground, the command too. Sent twice, it often
- * means "now, without cleaning up".
+ * A terminal sends these signals to all processes in its foreground, including the command. They
+ * are not passed on: sent twice, they often mean "now, without cleaning up".
  */
 const fromKeyboard: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT"];
 const isWindows = process.platform === "win32";
 
-/**
- * The exit code of the command; 128 + n when signal n has ended it, as shells have it. NotStarted.
- */
+/** Returns the exit code of the command; 128 + n if signal n ended it, as in shells. Throws NotStarted. */
 export async function runGuarded(words: readonly string[], options: GuardedCommandOptions): Promise<number> {
   const [command = "", ...args] = words;
   let child: ChildProcess | undefined;
   const forward = (name: NodeJS.Signals): void => {
-    // Windows has no signals: its console tells every process by itself, and `kill` would end the
-    // command without asking.
+    // Signals are not passed on under Windows: its console notifies every process directly, and
+    // `kill` would end the command without asking.
     if (isWindows || (hasTerminal() && fromKeyboard.includes(name))) return;
     child?.kill(name);
   };
   const end = (): void => void child?.kill("SIGTERM");
-  // Before it starts: a signal that came between would end us, and leave it running without the
-  // lock.
+  // The listeners come before the start: a signal in between would end this process, and leave the
+  // command running without the lock.
   for (const name of forwarded) process.on(name, forward);
   options.lost.addEventListener("abort", end);
   try {
@@ -58,8 +56,8 @@ export async function runGuarded(words: readonly string[], options: GuardedComma
 function endOf(child: ChildProcess, command: string): Promise<number> {
   return new Promise((resolve, reject) => {
     child.once("error", (error: NodeJS.ErrnoException) => {
-      // Also for a signal that could not be sent; then the command is there, and its end is waited
-      // for.
+      // "error" also means that a signal could not be sent. Then the command exists, and its end is
+      // awaited.
       if (child.pid === undefined) reject(new NotStarted(command, error.code));
     });
     child.once("exit", (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));

@@ -1,4 +1,4 @@
-// One wait that is made of several: how much of it is left.
+// One timeout over several waits: how much of it is left.
 import type { Waiting } from "../../index.ts";
 
 export class TimeLeft {

@@ -1,4 +1,4 @@
-// What a path lock owes to the semaphore file of the same path: a process may have taken that
+// Makes a path lock respect the semaphore file of the same path: a process may have acquired that
 // before there was a store.
 import { setTimeout as sleep } from "node:timers/promises";
 import { HoldfastError, isHoldfastError, type Waiting } from "../../index.ts";
@@ -8,8 +8,9 @@ import { TimeLeft } from "./patience.ts";
 const lookAgainMs = 100;
 
 /**
- * Resolves when no process is at work under the semaphore file. To be asked with the path lock in
- * hand: a process that takes the file later finds the store, and lets go of it again. LOCK_TIMEOUT.
+ * Resolves when no process works under the semaphore file. Call it while holding the path lock: a
+ * process that acquires the file later finds the store, and releases the file again. Throws
+ * LOCK_TIMEOUT.
  */
 export async function waitForSemaphore(file: string, waiting: Waiting): Promise<void> {
   const patience = new TimeLeft(waiting);
@@ -19,13 +20,13 @@ export async function waitForSemaphore(file: string, waiting: Waiting): Promise<
     const { locked, info, stale } = await statusOf(semaphore);
     if (!locked) return;
     if (info !== undefined) {
-      // Taken for a moment: so what is stale is judged, and what the dead have left is removed, as
-      // by every process that takes it.
+      // The semaphore is acquired for a moment. Like any acquire, that removes the files of dead
+      // processes.
       const hold = await semaphore.acquire(patience.left());
       return await hold.release();
     }
-    // A foreign file that only has such a name, as a package manager's: nothing to wait for, and
-    // not ours to remove.
+    // Another program's file that happens to have this name, such as a package manager's: neither
+    // waits for it nor removes it.
     if (stale) return;
     const { timeoutMs } = patience.left();
     if (timeoutMs === 0) throw unreadable(file, patience.waitedMs());
@@ -37,7 +38,8 @@ async function statusOf(semaphore: Semaphore): Promise<SemaphoreStatus> {
   try {
     return await semaphore.status();
   } catch (error) {
-    // No directory for it, or too long a name: where none can be made, none is held.
+    // The directory is missing or the name is too long, so no semaphore file can exist there, and
+    // none is held.
     if (isHoldfastError(error, "INVALID_PATH")) return { locked: false, stale: false, mine: false };
     throw error;
   }

@@ -1,13 +1,14 @@
 // The command `holdfast events append`: events from the command line or from stdin, one append
-// after the other.
+// after another.
 import { Option, type Command } from "commander";
 import type { Appended, AppendOptions, EventStore, LogMode, NewEvent, Query } from "../../../events/index.ts";
 import { HoldfastError, isHoldfastError } from "../../../index.ts";
 import { parseDuration } from "../../duration.ts";
+import { explain, storeLockOf } from "../../locking/explained-wait.ts";
 import type { Run } from "../../run.ts";
 import { badInput, inInput, inputLines, LineWriter, type LineRange } from "./lines.ts";
 import { collect, damaged, parseCount, parseJson, parseQuery, withEvents, type LogFlags, logNoun } from "./log.ts";
-import { partDirectoryOf, partVerb, wrongUsage } from "../../part-verb.ts";
+import { noCreateOption, partDirectoryOf, partVerb, wrongUsage } from "../../part-verb.ts";
 
 interface AppendFlags extends LogFlags {
   readonly type?: string;
@@ -23,10 +24,7 @@ interface AppendFlags extends LogFlags {
 }
 
 export const modeOption = (): Option =>
-  new Option("--mode <mode>", "how a log that is made by this call is kept (default: by the file system)").choices([
-    "local",
-    "share",
-  ]);
+  new Option("--mode <mode>", "the mode of a new log (default: chosen by file system)").choices(["local", "share"]);
 
 export const timeoutOption = (): Option =>
   new Option("--timeout <duration>", "how long to wait for other writers: 30s, 500ms, 2m")
@@ -37,24 +35,23 @@ export function registerAppend(events: Command, run: Run): void {
   const command = partVerb(events, logNoun, "append", {
     summary: "append events",
     description:
-      "Appends the event that the options describe, or those that come in on stdin: a line of NDJSON {type, data, tags?, metadata?, id?} is one append, and so is a line with a list of such, which is there as a whole or not at all. Says {first, last, repeated} of each when it is durable. The first that fails ends it; those that were told are there. Events with an id can be appended again: what is there already is not added twice. Makes the log if there is none.",
+      "Appends one event from the options, or NDJSON from stdin; prints {first, last, repeated} once durable.",
     options: [
-      new Option("--type <type>", "append one event of this type, and read nothing from stdin"),
-      new Option("--data <json>", "its data (default: null)").argParser(parseJson),
-      new Option("--tag <tag>", "a tag of it; may be repeated").argParser(collect),
-      new Option("--metadata <json>", "its metadata").argParser(parseJson),
-      new Option("--id <id>", "its id (default: a new one)"),
-      new Option("--if-none-match <query>", 'only if no event matches, as {"types":[…],"tags":[…]}, or all').argParser(
+      new Option("--type <type>", "append one event of this type, instead of reading stdin"),
+      new Option("--data <json>", "the data of the event (default: null)").argParser(parseJson),
+      new Option("--tag <tag>", "a tag of the event; may be repeated").argParser(collect),
+      new Option("--metadata <json>", "the metadata of the event").argParser(parseJson),
+      new Option("--id <id>", "the id of the event (default: a new one)"),
+      new Option("--if-none-match <query>", 'only if no event matches: {"types":[…],"tags":[…]}, or all').argParser(
         parseQuery,
       ),
-      new Option("--after <position>", "only events after this position count for --if-none-match").argParser(
-        parseCount,
-      ),
-      new Option("--batch <n>", "append so many lines of stdin at once: faster, and all of them or none")
+      new Option("--after <position>", "with --if-none-match: ignore events up to this position").argParser(parseCount),
+      new Option("--batch <n>", "append this many lines of stdin at once: faster, and all or none of them")
         .argParser(parseCount)
         .default(1),
       timeoutOption(),
       modeOption(),
+      noCreateOption("log"),
     ],
     examples: [
       "holdfast events append /mnt/shop/events --type Sold --data '{\"sku\":1}' --tag sku:1",
@@ -62,19 +59,21 @@ export function registerAppend(events: Command, run: Run): void {
       "jq -c '.[]' sales.json | holdfast events append /mnt/shop/events --batch 100",
     ],
     exits: {
-      done: "all appended, or there already",
-      failed: "the condition failed, and nothing was appended; or no permission, disk full",
+      done: "all appended, now or before",
+      failed: "the condition failed and nothing was appended; or no permission, disk full",
       wrongUsage,
       verificationFailed: damaged,
-      failedForGood: "an event is not valid, or its id is taken by another",
-      tryAgain: "others were writing for too long, or the answer was lost: try again, with the same ids",
+      missing: "with --no-create: there is no log in DIR",
+      failedForGood: "an event is not valid, or its id belongs to another event",
+      tryAgain: "timed out behind other writers, or the answer was lost: try again with the same ids",
     },
   });
   command.action(async (directory: string, flags: AppendFlags) => {
     checkFlags(flags, command);
     const path = await partDirectoryOf(logNoun, directory, flags, command, run);
+    if (path === undefined) return;
     const { mode, timeout: lockTimeoutMs } = flags;
-    await withEvents(path, { mode, lockTimeoutMs }, (store) => appendAll(store, flags, run));
+    await withEvents(path, { mode, lockTimeoutMs }, (store) => appendAll(store, path, flags, run));
   });
 }
 
@@ -86,17 +85,18 @@ function checkFlags({ type, data, tag, id, metadata, after, ifNoneMatch, batch }
   if (batch < 1 || batch > 10_000) command.error("error: --batch must be from 1 to 10000");
 }
 
-async function appendAll(store: EventStore, flags: AppendFlags, run: Run): Promise<void> {
+async function appendAll(store: EventStore, path: string, flags: AppendFlags, run: Run): Promise<void> {
+  const explained: typeof append = (...args) => explain(run, { ...storeLockOf(path), wait: () => append(...args) });
   using writer = new LineWriter(run.pipes);
   const { type, data = null, tag: tags, id, metadata, ifNoneMatch: failIfEventsMatch, after } = flags;
   const condition = failIfEventsMatch === undefined ? undefined : { failIfEventsMatch, after };
   const options: AppendOptions = { condition, signal: run.signal };
   if (type !== undefined) {
     const event = { type, data, tags, id, metadata } as NewEvent;
-    await writer.writeJson(await append(store, event, options));
+    await writer.writeJson(await explained(store, event, options));
   } else
     for await (const { lines, events } of batches(run, flags.batch))
-      await writer.writeJson(await append(store, events, options, lines));
+      await writer.writeJson(await explained(store, events, options, lines));
   await writer.end();
 }
 
@@ -105,7 +105,7 @@ interface Batch {
   readonly events: NewEvent | readonly NewEvent[];
 }
 
-/** A list is always an append of its own. */
+/** A JSON list of events is always an append of its own. */
 async function* batches(run: Run, size: number): AsyncGenerator<Batch, void> {
   let gathered: NewEvent[] = [];
   let lines: LineRange = { first: 0, last: 0 };
@@ -120,8 +120,8 @@ async function* batches(run: Run, size: number): AsyncGenerator<Batch, void> {
     else {
       lines = { first: gathered.length === 0 ? number : lines.first, last: number };
       gathered.push(value as NewEvent);
-      // At once: a person who types, or a program that waits for the answer, sends no more before
-      // it.
+      // Yields at once: a person who types, or a program that waits for the answer, sends nothing
+      // more until it comes.
       if (size === 1) {
         yield { lines, events: gathered };
         gathered = [];
@@ -132,8 +132,8 @@ async function* batches(run: Run, size: number): AsyncGenerator<Batch, void> {
 }
 
 /**
- * `position` and `time` are those of another log, or of an earlier place, and tell nothing here:
- * what was read can be appended.
+ * Ignores `position` and `time`, so that the output of `read` can be appended: they are those of
+ * the log that it came from.
  */
 const fields = new Set(["type", "data", "tags", "metadata", "id", "position", "time"]);
 
@@ -147,15 +147,12 @@ function parseLine(number: number, text: string): unknown {
   for (const event of Array.isArray(value) ? (value as unknown[]) : [value])
     if (typeof event === "object" && event !== null)
       for (const field of Object.keys(event))
-        // One that is misspelt would be lost.
+        // Refuses unknown fields: a misspelt one would be lost.
         if (!fields.has(field)) throw badInput(number, `an event has no field ${JSON.stringify(field)}`);
   return value;
 }
 
-/**
- * `lines` are those of the input that the events came from, if they did: of thousands, a user wants
- * to know which.
- */
+/** `lines`: the input lines of the events, so that the error can name the one that failed. */
 async function append(
   store: EventStore,
   events: NewEvent | readonly NewEvent[],
@@ -169,7 +166,7 @@ async function append(
       const { name: _name, code: _code, action: _action, message, ...facts } = error.toJSON();
       throw new HoldfastError(error.code, inInput(lines, String(message)), facts, error);
     }
-    // What a compiler would have found in a program is found here in the input.
+    // Checks the types of the input, as a compiler does in a program.
     if (!isHoldfastError(error) && (error instanceof TypeError || error instanceof RangeError))
       throw new HoldfastError("EVENT_INVALID", inInput(lines, error.message), { type: "", issues: [error.message] }, error); // prettier-ignore
     throw error;

@@ -3,7 +3,8 @@ import type { Command } from "commander";
 import { endHelp } from "../../help.ts";
 import type { Run } from "../../run.ts";
 import { registerAppend } from "./append.ts";
-import { damaged, nothingThere } from "./log.ts";
+import { registerConsumers } from "./consumers.ts";
+import { damaged, missing } from "./log.ts";
 import { failed, wrongUsage } from "../../part-verb.ts";
 import { registerHead, registerRead, registerTail } from "./read.ts";
 import { registerExport, registerImport } from "./transfer.ts";
@@ -14,6 +15,7 @@ const verbs = [
   registerRead,
   registerTail,
   registerHead,
+  registerConsumers,
   registerVerify,
   registerExport,
   registerImport,
@@ -21,7 +23,7 @@ const verbs = [
 ];
 
 export function registerEvents(events: Command, run: Run): void {
-  events.description("Appends to, reads and looks after a log of events. NDJSON in, NDJSON out.");
+  events.description("Appends to, reads and maintains an event log. NDJSON in, NDJSON out. Guide: docs/events.md.");
   endHelp(events, {
     examples: [
       "holdfast events append /mnt/shop/events --type Sold --data '{\"sku\":1}' --tag sku:1",
@@ -31,10 +33,10 @@ export function registerEvents(events: Command, run: Run): void {
       done: "done",
       failed: `${failed}; append: the condition failed`,
       wrongUsage,
-      nothingToDo: nothingThere,
+      missing,
       verificationFailed: damaged,
-      failedForGood: "append: an event is not valid, or its id is taken by another",
-      tryAgain: "others were writing for too long: try again",
+      failedForGood: "append: an event is not valid, or its id belongs to another event",
+      tryAgain: "timed out behind other writers: try again",
     },
   });
   for (const register of verbs) register(events, run);

@@ -1,11 +1,10 @@
-// Lines in and out of `holdfast events`: as much as fits through the pipe, and no more than is
-// read.
+// Lines in and out of `holdfast events`, with backpressure in both directions.
 import { TextDecoder } from "node:util";
 import { HoldfastError } from "../../../index.ts";
 import type { Pipes, Run } from "../../run.ts";
 import { cannotRead, cannotWrite, isNobodyReading } from "../../stream-errors.ts";
 
-/** What a stream has beside `write`, when it is a real one. */
+/** The members that a real stream has besides `write`. */
 interface Emitter {
   once(event: "drain", listener: () => void): unknown;
   on(event: "error", listener: (error: NodeJS.ErrnoException) => void): unknown;
@@ -21,7 +20,7 @@ export class LineWriter implements Disposable {
   };
   #wake: () => void = () => undefined;
   #failure: Error | undefined;
-  /** The reader has gone (`… | head`): no failure. */
+  /** True if the reader is gone (`… | head`), which is not a failure. */
   isUnread = false;
 
   constructor({ stdout }: Pipes) {
@@ -30,7 +29,8 @@ export class LineWriter implements Disposable {
   }
 
   /**
-   * Resolves when there is room for more. IO_ERROR when something before it could not be written.
+   * Writes a line. Resolves when there is room for more. Throws IO_ERROR if an earlier write
+   * failed.
    */
   async write(text: string | Uint8Array): Promise<void> {
     this.#mustWork();
@@ -48,7 +48,7 @@ export class LineWriter implements Disposable {
     await this.write(`${JSON.stringify(value)}\n`);
   }
 
-  /** Resolves when all of it was written, or its reader has gone. IO_ERROR. */
+  /** Resolves when everything is written, or the reader is gone. Throws IO_ERROR. */
   async end(): Promise<void> {
     if (!this.isUnread && this.#stdout.once !== undefined)
       await new Promise<void>((resolve) => this.#stdout.write("", () => resolve()));
@@ -60,7 +60,7 @@ export class LineWriter implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    // An error that is still on its way finds a listener: the process ends soon.
+    // A listener stays for late errors. The process ends soon.
     if (!this.isUnread) setImmediate(() => this.#stdout.off?.("error", this.#onError));
   }
 }
@@ -71,16 +71,21 @@ export interface InputLine {
   readonly text: string;
 }
 
-/** As the limit of the log for one append, and room for what JSON may have in between. */
+/** The maximum length of a line: the log's limit for one append, plus room for JSON whitespace. */
 const lineLengthMax = 32 * 1024 * 1024;
 
-/** What comes in on stdin. Rejects with the signal's reason, also while it waits for more. */
+type InputRun = Pick<Run, "pipes" | "signal" | "output">;
+
+/** Reads stdin. Rejects with the signal's reason, even while it waits for input. */
 export async function* inputChunks({
-  pipes: { stdin },
+  pipes: { stdin, isStdinTyped = false },
+  output,
   signal,
-}: Pick<Run, "pipes" | "signal">): AsyncGenerator<Uint8Array | string, void> {
+}: InputRun): AsyncGenerator<Uint8Array | string, void> {
   const chunks = stdin?.[Symbol.asyncIterator]();
   if (chunks === undefined) return;
+  if (isStdinTyped)
+    output.note("holdfast: reading from the terminal; Ctrl-D at the beginning of a line ends the input");
   for (;;) {
     signal.throwIfAborted();
     const { done, value } = await untilAborted(() => chunks.next().catch(cannotRead), signal);
@@ -99,8 +104,8 @@ async function untilAborted<T>(wait: () => Promise<T>, signal: AbortSignal): Pro
   });
 }
 
-/** Lines that are not empty. */
-export async function* inputLines(run: Pick<Run, "pipes" | "signal">): AsyncGenerator<InputLine, void> {
+/** Yields the lines that are not empty. */
+export async function* inputLines(run: InputRun): AsyncGenerator<InputLine, void> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let number = 0;
   let rest = "";
@@ -130,14 +135,17 @@ export interface LineRange {
   readonly last: number;
 }
 
-/** What went wrong, and where in the input; undefined: it did not come from there. */
+/**
+ * Adds the lines of the input to a message. `lines` is undefined if the event did not come from the
+ * input.
+ */
 export function inInput(lines: LineRange | undefined, what: string): string {
   if (lines === undefined) return what;
   const { first, last } = lines;
   return `${first === last ? `Line ${first}` : `Lines ${first} to ${last}`} of the input: ${what}`;
 }
 
-/** Input that fails again however often it is tried. */
+/** An error in the input, which a retry cannot mend. */
 export function badInput(line: number, why: string, cause?: unknown): HoldfastError {
   const message = inInput({ first: line, last: line }, `${why}.`);
   return new HoldfastError("EVENT_INVALID", message, { type: "", issues: [why] }, cause);

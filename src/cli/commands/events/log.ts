@@ -1,5 +1,5 @@
-// What all verbs of `holdfast events` have in common: the log as a part of a store, and what is
-// written for queries.
+// Shared by all verbs of `holdfast events`: the log as a part of a store, and the parsing of
+// queries and times.
 import { InvalidArgumentError, Option } from "commander";
 import {
   listEventLogs,
@@ -10,13 +10,15 @@ import {
   type EventStoreOptions,
   type Query,
 } from "../../../events/index.ts";
+import { parseDuration } from "../../duration.ts";
+import { storeLockOf } from "../../locking/explained-wait.ts";
 import type { PartFlags, PartNoun } from "../../part-verb.ts";
 
 export interface LogFlags extends PartFlags {
   readonly log?: string;
 }
 
-export const nothingThere = "there is no log in DIR: is it the right one, and is the share mounted?";
+export const missing = "there is no log in DIR: is it the right one, and is the share mounted?";
 export const damaged = "the log is damaged, or its file system cannot be used";
 
 export const logNoun: PartNoun = {
@@ -26,6 +28,7 @@ export const logNoun: PartNoun = {
   locate: (directory, log) => locateEvents(directory, { log }),
   list: listEventLogs,
   verify: verifyEvents,
+  waitsFor: storeLockOf,
   stats: (directory) => withEvents(directory, {}, async (store) => ({ events: await store.head() })),
 };
 
@@ -48,6 +51,15 @@ export function parseCount(text: string): number {
   throw new InvalidArgumentError("Write a whole number from 0.");
 }
 
+/** Parses a time in ISO 8601 with its zone, a date (midnight UTC), or a duration before now. */
+export function parseMoment(text: string): Date {
+  if (/^\d+[a-z]+$/.test(text)) return new Date(Date.now() - parseDuration(text));
+  const isTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2}))?$/.test(text);
+  const time = new Date(isTime ? text : Number.NaN);
+  if (!Number.isNaN(time.getTime())) return time;
+  throw new InvalidArgumentError("Write a time with its zone, as 2026-11-18T08:00:00Z, a date, or a duration, as 2h.");
+}
+
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -56,7 +68,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** `"all"`, `{"types":[…],"tags":[…]}`, or a list of such. */
+/** Parses `"all"`, `{"types":[…],"tags":[…]}`, or a list of such objects. */
 export function parseQuery(text: string): Query {
   const query = text === "all" ? text : parseJson(text);
   const isTexts = (value: unknown): boolean =>
@@ -64,7 +76,7 @@ export function parseQuery(text: string): Query {
   const isItem = (value: unknown): boolean => {
     if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
     const { types, tags, ...rest } = value as Record<string, unknown>;
-    // A word that is misspelt would mean every event.
+    // Refuses unknown fields: without the misspelt one, the query would match every event.
     return isTexts(types) && isTexts(tags) && Object.keys(rest).length === 0;
   };
   const isQuery = query === "all" || isItem(query) || (Array.isArray(query) && query.length > 0 && query.every(isItem));

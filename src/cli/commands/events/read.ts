@@ -1,16 +1,17 @@
-// The commands `holdfast events read`, `tail` and `head`: what is in a log, what comes, and how far
-// it goes.
+// The commands `holdfast events read`, `tail` and `head`: the events of a log, new events, and the
+// last position.
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { openEvents, salvageEvents, type Query, type ReadOptions, type SequencedEvent } from "../../../events/index.ts";
-import { HoldfastError } from "../../../index.ts";
+import { isHoldfastError } from "../../../index.ts";
 import type { Run } from "../../run.ts";
 import { watchReader } from "../../stream-errors.ts";
 import { LineWriter } from "./lines.ts";
 import {
   collect,
   damaged,
-  nothingThere,
+  missing,
   parseCount,
+  parseMoment,
   parseQuery,
   upToOption,
   withEvents,
@@ -30,6 +31,8 @@ interface ReadFlags extends QueryFlags {
   readonly upTo?: number;
   readonly limit?: number;
   readonly backwards?: boolean;
+  readonly since?: Date;
+  readonly until?: Date;
 }
 
 interface TailFlags extends QueryFlags {
@@ -37,50 +40,55 @@ interface TailFlags extends QueryFlags {
 }
 
 const queryOptions = (): Option[] => [
-  new Option("--type <type>", "only events of this type; may be repeated: any of them").argParser(collect),
-  new Option("--tag <tag>", "only events with this tag; may be repeated: all of them").argParser(collect),
-  new Option("--query <query>", 'only what matches {"types":[…],"tags":[…]}, or one of a list of such').argParser(
+  new Option("--type <type>", "only events of this type; repeat for any of several").argParser(collect),
+  new Option("--tag <tag>", "only events with this tag; repeat for all of several").argParser(collect),
+  new Option("--query <query>", 'only events that match {"types":[…],"tags":[…]}, or any of a list of these').argParser(
     parseQuery,
   ),
 ];
 
-const exits = { failed, wrongUsage, nothingToDo: nothingThere, verificationFailed: damaged };
+const exits = { failed, wrongUsage, missing, verificationFailed: damaged };
 
 export function registerRead(events: Command, run: Run): void {
   const command = partVerb(events, logNoun, "read", {
     summary: "print events",
-    description:
-      "Prints the events of a log as NDJSON, oldest first, up to the head at the beginning. Takes no lock. Stops quietly when its reader has gone. With --up-to also of a log that is damaged behind that position: `holdfast events verify` tells which one.",
+    description: "Prints the events of a log as NDJSON, oldest first, up to the current head. Takes no lock.",
     options: [
       ...queryOptions(),
-      new Option("--after <position>", "begin behind this position").argParser(parseCount),
-      upToOption("end with this position"),
-      new Option("--limit <n>", "at most so many").argParser(parseCount),
+      new Option("--after <position>", "start after this position").argParser(parseCount),
+      upToOption("stop at this position; works on a log that is damaged beyond it"),
+      new Option("--limit <n>", "print at most this many").argParser(parseCount),
       new Option("--backwards", "newest first"),
+      new Option(
+        "--since <time>",
+        "only events recorded at this time or later: 2026-11-18T08:00:00Z, or 2h for the last two hours",
+      ).argParser(parseMoment),
+      new Option("--until <time>", "only events recorded before this time").argParser(parseMoment),
     ],
     examples: [
       "holdfast events read /mnt/shop/events --type Sold --tag sku:1",
       "holdfast events read /mnt/shop/events --backwards --limit 10 | jq .data",
+      "holdfast events read /mnt/shop/events --since 2h --until 30m",
     ],
-    exits: { done: "all printed, also when nothing matches, or when its reader has gone", ...exits },
+    exits: { done: "all printed, even if nothing matches, or the reader has closed the pipe", ...exits },
   });
   command.action(async (directory: string, flags: ReadFlags) => {
     const query = queryOf(flags, command);
     const path = await findPartDirectory(logNoun, directory, flags, command, run);
     if (path === undefined) return;
-    const { after, upTo, limit, backwards } = flags;
-    await print(readAnyway(path, query, { after, upTo, limit, backwards, signal: run.signal }), run);
+    const { after, upTo, limit, backwards, since, until } = flags;
+    const options = { after, upTo, limit, backwards, since, until, signal: run.signal };
+    await print(readAnyway(path, query, options), run);
   });
 }
 
 export function registerTail(events: Command, run: Run): void {
   const command = partVerb(events, logNoun, "tail", {
-    summary: "print events as they come",
-    description:
-      "Prints the events that come from now on, or from a position on, as NDJSON, until it is told to end (Ctrl-C, SIGTERM), or until its reader has gone (`| head -2`; without GNU tail on this machine that shows only with the next event).",
+    summary: "print new events as they are appended",
+    description: "Prints new events as NDJSON until it is stopped (Ctrl-C, SIGTERM) or its reader closes the pipe.",
     options: [
       ...queryOptions(),
-      new Option("--after <position>", "begin behind this position; head: with what comes from now on")
+      new Option("--after <position>", "start after this position; head: only new events")
         .argParser((text) => (text === "head" ? text : parsePosition(text)))
         .default("head"),
     ],
@@ -88,7 +96,7 @@ export function registerTail(events: Command, run: Run): void {
       "holdfast events tail /mnt/shop/events --type Sold",
       "holdfast events tail /mnt/shop/events --after 0 | jq .type",
     ],
-    exits: { done: "it was told to end, or its reader has gone", ...exits },
+    exits: { done: "stopped, or the reader has closed the pipe", ...exits },
   });
   command.action(async (directory: string, flags: TailFlags) => {
     const query = queryOf(flags, command);
@@ -111,7 +119,7 @@ export function registerTail(events: Command, run: Run): void {
 export function registerHead(events: Command, run: Run): void {
   const command = partVerb(events, logNoun, "head", {
     summary: "print the position of the last event",
-    description: "Prints the position of the last event; 0 when there is none.",
+    description: "Prints the position of the last event, or 0 if there is none.",
     examples: ["holdfast events head /mnt/shop/events"],
     exits: { done: "printed", ...exits },
   });
@@ -124,8 +132,8 @@ export function registerHead(events: Command, run: Run): void {
 }
 
 /**
- * Goes on without opening the log where that is too damaged for it, if there is a position up to
- * which it is to be whole.
+ * Checks a log that is too damaged to open, if the caller passes the position up to which it must
+ * be intact.
  */
 async function* readAnyway(path: string, query: Query, options: ReadOptions): AsyncGenerator<SequencedEvent, void> {
   let last: number | undefined;
@@ -139,7 +147,7 @@ async function* readAnyway(path: string, query: Query, options: ReadOptions): As
     }
   } catch (error) {
     const { upTo, backwards } = options;
-    if (upTo === undefined || !(error instanceof HoldfastError && error.code === "CORRUPT")) throw error;
+    if (upTo === undefined || !isHoldfastError(error, "CORRUPT")) throw error;
     const rest = last === undefined ? { upTo } : backwards ? { upTo: last - 1 } : { upTo, after: last };
     yield* salvageEvents(path, query, { ...options, ...rest, limit: left });
   }

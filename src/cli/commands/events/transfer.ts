@@ -2,11 +2,12 @@
 // log.
 import type { Command } from "commander";
 import { exportEvents, importEvents, type Imported, type LogMode } from "../../../events/index.ts";
+import { explain, storeLockOf } from "../../locking/explained-wait.ts";
 import type { Run } from "../../run.ts";
 import { modeOption, timeoutOption } from "./append.ts";
 import { inputChunks, LineWriter } from "./lines.ts";
-import { damaged, nothingThere, upToOption, type LogFlags, logNoun } from "./log.ts";
-import { failed, findPartDirectory, partDirectoryOf, partVerb, wrongUsage } from "../../part-verb.ts";
+import { damaged, missing, upToOption, type LogFlags, logNoun } from "./log.ts";
+import { failed, findPartDirectory, noCreateOption, partDirectoryOf, partVerb, wrongUsage } from "../../part-verb.ts";
 import { Progress } from "../../progress.ts";
 
 interface ExportFlags extends LogFlags {
@@ -20,19 +21,18 @@ interface ImportFlags extends LogFlags {
 
 export function registerExport(events: Command, run: Run): void {
   const command = partVerb(events, logNoun, "export", {
-    summary: "print a whole log, to be imported elsewhere",
-    description:
-      "Prints the whole log as NDJSON, a line for each append with its time, ids and condition, between a record that begins the export and one that ends it. `holdfast events import` reads it. With --up-to also of a log that is damaged behind that position: `holdfast events verify` tells which one.",
-    options: [upToOption("only appends that end with this position, or before")],
+    summary: "print a whole log, for import",
+    description: "Prints the whole log as NDJSON, one line per append. `holdfast events import` reads it.",
+    options: [upToOption("only appends that end at or before this position; works on a log that is damaged beyond it")],
     examples: [
       "holdfast events export /var/lib/shop/events > shop.ndjson",
       "holdfast events export /var/lib/shop/events | holdfast events import /mnt/shop/events",
     ],
     exits: {
-      done: "all printed, or its reader has gone",
+      done: "all printed, or the reader has closed the pipe",
       failed,
       wrongUsage,
-      nothingToDo: nothingThere,
+      missing,
       verificationFailed: damaged,
     },
   });
@@ -55,25 +55,26 @@ export function registerExport(events: Command, run: Run): void {
 
 export function registerImport(events: Command, run: Run): void {
   const command = partVerb(events, logNoun, "import", {
-    summary: "bring an export into a log",
-    description:
-      "Reads an export on stdin into a log that is empty, or has the beginning of it: positions, ids, times and conditions stay what they were. Running it again adds nothing, or goes on where it was interrupted. It is refused where the log has something else. No process can append meanwhile. This is also the way from a log of one machine (local) to one on a share. Makes the log if there is none.",
-    options: [timeoutOption(), modeOption()],
+    summary: "import an export into a log",
+    description: "Reads an export from stdin into an empty log, or continues one; ids, times and positions stay.",
+    options: [timeoutOption(), modeOption(), noCreateOption("log")],
     examples: [
       "holdfast events import /mnt/shop/events < shop.ndjson",
       "holdfast events export /var/lib/shop/events | holdfast events import /mnt/shop/events --mode share",
     ],
     exits: {
-      done: "all of it is there",
+      done: "all imported, now or before",
       failed,
       wrongUsage,
+      missing: "with --no-create: there is no log in DIR",
       notHeld: "another writer took over: try again",
-      verificationFailed: "the export is not whole, or the log has something else, or is damaged",
-      tryAgain: "others were writing for too long, or the answer was lost: try again",
+      verificationFailed: "the export is incomplete, the log has other events, or the log is damaged",
+      tryAgain: "timed out behind other writers, or the answer was lost: try again",
     },
   });
   command.action(async (directory: string, flags: ImportFlags) => {
     const path = await partDirectoryOf(logNoun, directory, flags, command, run);
+    if (path === undefined) return;
     const imported = await bringIn(path, flags, run);
     run.output.result({ directory: path, ...imported }, () =>
       imported.added === 0
@@ -85,5 +86,6 @@ export function registerImport(events: Command, run: Run): void {
 
 async function bringIn(path: string, { mode, timeout: timeoutMs }: ImportFlags, run: Run): Promise<Imported> {
   using progress = new Progress(run, "imported events");
-  return await importEvents(path, inputChunks(run), { mode, timeoutMs, signal: run.signal, onProgress: progress.tell });
+  const options = { mode, timeoutMs, signal: run.signal, onProgress: progress.tell };
+  return await explain(run, { ...storeLockOf(path), wait: () => importEvents(path, inputChunks(run), options) });
 }

@@ -1,28 +1,25 @@
-// The commands `holdfast events verify` and `rebuild`: is the log what it should be, and its
-// indexes made anew.
+// The commands `holdfast events verify` and `rebuild`: check a log, and rebuild its indexes.
 import type { Command } from "commander";
 import { rebuildEventIndexes } from "../../../events/index.ts";
 import { failed, findPartDirectory, partVerb, wrongUsage } from "../../part-verb.ts";
 import { Progress } from "../../progress.ts";
 import type { Run } from "../../run.ts";
 import { registerPartVerify, repairOption } from "../../verify-report.ts";
-import { damaged, logNoun, nothingThere, type LogFlags } from "./log.ts";
+import { damaged, logNoun, missing, type LogFlags } from "./log.ts";
 
-const exits = { failed, wrongUsage, nothingToDo: nothingThere };
+const exits = { failed, wrongUsage, missing };
 
 export function registerVerify(events: Command, run: Run): void {
   const verb = {
-    summary: "check every line, and judge every condition again",
+    summary: "check every line and every condition",
     description:
-      "Reads the whole log and checks every checksum, every position, every id, and every condition that an append was made under. Names file, line and byte of what is wrong. Takes no lock; needs about 200 bytes of memory for each event.",
+      "Checks every checksum, position, id and condition, and reports file, line and byte of damage. Takes no lock.",
     options: [
-      repairOption(
-        "keep all that is whole, at its position, and move aside what is damaged or of no use (into aside/ of the log); nothing is ever deleted",
-      ),
+      repairOption("keep everything intact at its position, and move the rest to aside/ of the log; deletes nothing"),
     ],
     examples: ["holdfast events verify /mnt/shop", "holdfast events verify /mnt/shop --log orders --repair --json"],
     exits: {
-      done: "no damage, or none any more; there may be leftovers of crashes, which are harmless",
+      done: "no damage, or all repaired; leftovers of crashes are harmless",
       ...exits,
       verificationFailed: damaged,
     },
@@ -32,11 +29,10 @@ export function registerVerify(events: Command, run: Run): void {
 
 export function registerRebuild(events: Command, run: Run): void {
   const command = partVerb(events, logNoun, "rebuild", {
-    summary: "make the indexes anew",
-    description:
-      "Moves the indexes of the log aside (into aside/) and makes them anew. Others may read and append meanwhile. Read models are made by the program that defines them, and so is their rebuilding.",
+    summary: "rebuild the indexes",
+    description: "Moves the indexes of the log to aside/ and rebuilds them. Others may read and append meanwhile.",
     examples: ["holdfast events rebuild /mnt/shop/events"],
-    exits: { done: "made anew", ...exits, verificationFailed: damaged },
+    exits: { done: "rebuilt", ...exits, verificationFailed: damaged },
   });
   command.action(async (directory: string, flags: LogFlags) => {
     const path = await findPartDirectory(logNoun, directory, flags, command, run);

@@ -3,9 +3,11 @@ import type { Command } from "commander";
 import { endHelp } from "../../help.ts";
 import type { Run } from "../../run.ts";
 import { registerAdd, registerMv, registerRm, registerWrite } from "./change.ts";
+import { registerLs } from "./list.ts";
 import { registerCat, registerStatus } from "./look.ts";
 import { registerReindex, registerSearch } from "./search.ts";
-import { busy, exits, nothingThere } from "./tree.ts";
+import { busy, exits } from "./tree.ts";
+import { registerVerify } from "./verify.ts";
 
 const verbs = [
   registerAdd,
@@ -13,13 +15,17 @@ const verbs = [
   registerCat,
   registerRm,
   registerMv,
+  registerLs,
   registerSearch,
   registerReindex,
   registerStatus,
+  registerVerify,
 ];
 
 export function registerFiles(files: Command, run: Run): void {
-  files.description("A tree of plain files: changes happen in one step, under locks, and none of them is lost.");
+  files.description(
+    "Changes a shared tree of plain files in whole steps, under locks, and searches it. Guide: docs/files.md.",
+  );
   endHelp(files, {
     examples: [
       "holdfast files write /mnt/team notes/plan.md < plan.md",
@@ -27,7 +33,7 @@ export function registerFiles(files: Command, run: Run): void {
       "holdfast files mv /mnt/team notes/plan.md archive/plan.md",
       "holdfast files search /mnt/team 'wolf tracks'",
     ],
-    exits: { done: "done", ...exits, nothingToDo: `there is no such file; ${nothingThere}`, tryAgain: busy },
+    exits: { done: "done", ...exits, nothingToDo: "there is no such file", tryAgain: busy },
   });
   for (const register of verbs) register(files, run);
 }

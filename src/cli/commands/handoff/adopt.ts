@@ -1,11 +1,15 @@
-// The command `holdfast handoff adopt`: files of programs that know nothing of Holdfast become tickets.
+// The command `holdfast handoff adopt`: turns files of programs that do not know Holdfast into
+// tickets.
 import { Option, type Command } from "commander";
-import { checkFolder, type AdoptRule } from "../../../handoff/index.ts";
+import { checkFolder, type AdoptRule, type Problem, type Handoff } from "../../../handoff/index.ts";
 import { parseDuration } from "../../duration.ts";
-import { failed, noCreateOption, partVerb, wrongUsage } from "../../part-verb.ts";
+import { printable } from "../../output.ts";
+import { failed, noCreateOption, partDirectoryOf, partVerb, wrongUsage } from "../../part-verb.ts";
+import { mustBeFolder } from "../location.ts";
 import type { Run } from "../../run.ts";
 import { collect, parseJson } from "../events/log.ts";
-import { boxDirectoryOf, boxNoun, damaged, withHandoff, type BoxFlags, type OpenBox } from "./box.ts";
+import { boxNoun, damaged, withHandoff, type BoxFlags } from "./box.ts";
+import { parseShortText } from "./input.ts";
 
 interface AdoptFlags extends BoxFlags {
   readonly done?: string;
@@ -23,23 +27,27 @@ interface AdoptFlags extends BoxFlags {
 
 export function registerAdopt(handoff: Command, run: Run): void {
   const command = partVerb(handoff, boxNoun, "adopt", {
-    summary: "make tickets of files that other programs put into a folder",
-    description:
-      "Looks once through FOLDER and makes a ticket of every file that is complete; with --watch until it is stopped. One option says how the producer tells that a file is complete. Any number of adopters may work on one folder: each file makes one ticket. The files are gone from the folder then. Prints how many tickets it made. Makes the box if there is none.",
+    summary: "turn files that other programs drop into a folder into tickets",
+    description: "Turns every complete file in FOLDER into a ticket and removes it there; prints how many.",
     options: [
-      new Option("--done <name>", "complete when this file is there, as {name}.done or {base}.ok"),
-      new Option("--manifest <name>", "complete when a manifest names it: SHA256SUMS, {name}.json"),
-      new Option("--renamed", "complete as soon as it has its name: the producer renames"),
-      new Option("--ignore <glob>", "with --renamed: names that are still written; may be repeated").argParser(collect),
-      new Option("--guess-by-quiet-size <duration>", "a guess: its size did not change for so long").argParser(
+      new Option("--done <name>", "a file is complete if this file exists: {name}.done, {base}.ok"),
+      new Option("--manifest <name>", "a file is complete if a manifest names it: SHA256SUMS, {name}.json"),
+      new Option("--renamed", "a file is complete if it has its name: the producer renames it"),
+      new Option("--ignore <glob>", "with --renamed: names of files still being written; may be repeated").argParser(
+        collect,
+      ),
+      new Option(
+        "--guess-by-quiet-size <duration>",
+        "a guess: a file is complete if its size has not changed for this long",
+      ).argParser(parseDuration),
+      new Option("--include <glob>", "only files with these names; may be repeated").argParser(collect),
+      new Option("--key-by-content", "hand over files with the same name and bytes only once"),
+      new Option("--group <group>", "work on these tickets in order, one at a time").argParser(parseShortText),
+      new Option("--meta <json>", "further information for the consumer").argParser(parseJson),
+      new Option("--watch", "continue until stopped"),
+      new Option("--every <duration>", "with --watch: check at least this often (default: 1s)").argParser(
         parseDuration,
       ),
-      new Option("--include <glob>", "only files of these names; may be repeated").argParser(collect),
-      new Option("--key-by-content", "an equal name with equal bytes is handed over once"),
-      new Option("--group <group>", "the tickets are worked in order, one at a time"),
-      new Option("--meta <json>", "what else a consumer should know").argParser(parseJson),
-      new Option("--watch", "go on until stopped"),
-      new Option("--every <duration>", "with --watch: look at least so often (default: 1s)").argParser(parseDuration),
       noCreateOption("box"),
     ],
     examples: [
@@ -47,19 +55,20 @@ export function registerAdopt(handoff: Command, run: Run): void {
       "holdfast handoff adopt /mnt/shop/invoices /mnt/erp/out --renamed --ignore '*.tmp' --watch",
     ],
     exits: {
-      done: "all complete files are tickets now, or there was none; --watch: stopped",
+      done: "all complete files are now tickets, or there were none; --watch: stopped",
       failed,
       wrongUsage,
-      nothingToDo: "with --no-create: there is no box in DIR",
       verificationFailed: damaged,
+      missing: "FOLDER is missing; with --no-create: there is no box in DIR",
       tryAgain: "the box is full, or an answer was lost: try again",
     },
   }).argument("<FOLDER>", "the folder that other programs write to");
   command.action(async (directory: string, folder: string, flags: AdoptFlags) => {
+    mustBeFolder(directory, "handoff adopt");
     const rule = ruleOf(flags, command);
-    // Before a box is made for nothing.
+    // Checked before a box is created in vain.
     await checkFolder(folder);
-    const path = await boxDirectoryOf(directory, flags, command, run);
+    const path = await partDirectoryOf(boxNoun, directory, flags, command, run);
     if (path === undefined) return;
     await withHandoff(path, {}, (box) => adopt(box, folder, rule, flags, run));
   });
@@ -78,12 +87,14 @@ function ruleOf(flags: AdoptFlags, command: Command): AdoptRule {
   return { ...common, by: "rename", ignore: ignore ?? [] };
 }
 
-async function adopt(box: OpenBox, folder: string, rule: AdoptRule, flags: AdoptFlags, run: Run): Promise<void> {
+async function adopt(box: Handoff, folder: string, rule: AdoptRule, flags: AdoptFlags, run: Run): Promise<void> {
+  const onProblem = ({ what, remedy }: Problem): void =>
+    run.output.warning({ name: "NotAdopted", message: printable(`${what} ${remedy}`) });
   if (flags.watch === undefined) {
-    const tickets = await box.adopt(folder, rule, { signal: run.signal });
+    const tickets = await box.adopt(folder, rule, { signal: run.signal, onProblem });
     run.output.result({ tickets }, () => `${tickets} ticket(s)`);
     return;
   }
   run.output.note(`holdfast: adopting from ${folder}; Ctrl-C ends it`);
-  await box.keepAdopting(folder, rule, { everyMs: flags.every, signal: run.signal }).done;
+  await box.keepAdopting(folder, rule, { everyMs: flags.every, signal: run.signal, onProblem }).done;
 }

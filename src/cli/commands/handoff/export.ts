@@ -1,9 +1,11 @@
-// The command `holdfast handoff export`: tickets become files in a plain folder, done files last.
+// The command `holdfast handoff export`: turns tickets into files in a plain folder, done files
+// last.
 import { Option, type Command } from "commander";
 import { checkFolder, type DeadLetter, type ExportRule } from "../../../handoff/index.ts";
 import { failed, findPartDirectory, partVerb, wrongUsage } from "../../part-verb.ts";
+import { mustBeFolder } from "../location.ts";
 import type { Run } from "../../run.ts";
-import { boxNoun, damaged, nothingThere, warnOfDeadLetter, withHandoff, type BoxFlags } from "./box.ts";
+import { boxNoun, damaged, missing, warnOfDeadLetter, withHandoff, type BoxFlags } from "./box.ts";
 
 interface ExportFlags extends BoxFlags {
   /** False for `--no-done`. */
@@ -14,32 +16,32 @@ interface ExportFlags extends BoxFlags {
 
 export function registerExport(handoff: Command, run: Run): void {
   const command = partVerb(handoff, boxNoun, "export", {
-    summary: "hand tickets to a folder of other programs",
-    description:
-      "Puts the files of every ticket into FOLDER, and a done file behind them, until it is stopped; with --once only of what can be taken now, and prints how many tickets those were. A file that is still there is never replaced: the next ticket with that name waits until its receiver has taken it. After a crash a ticket may be handed over twice, and never not at all.",
+    summary: "write tickets to a folder of other programs",
+    description: "Writes the files of each ticket to FOLDER, then a done file, until stopped. Never replaces a file.",
     options: [
       new Option("--done <name>", "the name of the done file (default: {name}.done)"),
-      new Option("--no-done", "without done files"),
-      new Option("--content <what>", "what a done file says (default: manifest)").choices([
+      new Option("--no-done", "write no done files"),
+      new Option("--content <what>", "the content of a done file (default: manifest)").choices([
         "manifest",
         "sha256sum",
         "empty",
       ]),
-      new Option("--once", "end when there is nothing more to take, for cron"),
+      new Option("--once", "export what is available, print how many tickets, and end: for cron"),
     ],
     examples: [
       "holdfast handoff export /mnt/shop/invoices /mnt/erp/in --done '{base}.ok' --content empty",
       "holdfast handoff export /mnt/shop/invoices /mnt/erp/in --once",
     ],
     exits: {
-      done: "stopped; --once: what could be taken is in the folder, or there was nothing",
+      done: "stopped; --once: all available tickets are exported, or there were none",
       failed,
       wrongUsage,
-      nothingToDo: nothingThere,
+      missing: `FOLDER is missing; ${missing}`,
       verificationFailed: damaged,
     },
   }).argument("<FOLDER>", "the folder that other programs read from");
   command.action(async (directory: string, folder: string, { done, content, once, ...flags }: ExportFlags) => {
+    mustBeFolder(directory, "handoff export");
     const path = await findPartDirectory(boxNoun, directory, flags, command, run);
     if (path === undefined) return;
     const rule: ExportRule = { done: done === false ? null : done, content };

@@ -4,7 +4,7 @@ import { endHelp } from "../../help.ts";
 import { failed, wrongUsage } from "../../part-verb.ts";
 import type { Run } from "../../run.ts";
 import { registerAdopt } from "./adopt.ts";
-import { damaged, nothingThere } from "./box.ts";
+import { damaged, missing } from "./box.ts";
 import { registerExport } from "./export.ts";
 import { registerCat, registerLs, registerShow } from "./look.ts";
 import { registerStats, registerWatch } from "./numbers.ts";
@@ -35,7 +35,7 @@ const verbs = [
 
 export function registerHandoff(handoff: Command, run: Run): void {
   handoff.description(
-    "Hands files from one program to another: a ticket is claimed by one worker at a time, and done once.",
+    "Passes files between programs: one worker at a time claims a ticket, and it is done once. Guide: docs/handoff.md.",
   );
   endHelp(handoff, {
     examples: [
@@ -47,11 +47,12 @@ export function registerHandoff(handoff: Command, run: Run): void {
       done: "done",
       failed,
       wrongUsage,
-      nothingToDo: `nothing to take, or no such ticket; ${nothingThere}`,
-      notHeld: "the claim is gone: it was settled, or its time was over",
+      nothingToDo: "no such ticket; with --fail-if-idle: no ticket to take",
+      notHeld: "the claim is gone: it was settled, or its time ran out",
       verificationFailed: damaged,
-      failedForGood: "show --wait: the ticket has failed for good",
-      tryAgain: "the box is full or paused, or the answer was lost: try again, with the same key",
+      missing,
+      failedForGood: "show --wait: the ticket has failed permanently",
+      tryAgain: "the box is full or paused, or the answer was lost: try again with the same key",
     },
   });
   for (const register of verbs) register(handoff, run);

@@ -1,18 +1,29 @@
-// What the verbs that hand over files have in common: a body from stdin, and what is written for options.
+// Shared by the verbs that hand over files: a body from stdin, and the parsing of options.
 import { InvalidArgumentError } from "commander";
 import type { Run } from "../../run.ts";
 import { inputChunks } from "../events/lines.ts";
 
-/** What comes in on stdin, as bytes. */
+/** Reads stdin as bytes. */
 export async function* inputBody(run: Run): AsyncGenerator<Uint8Array> {
   for await (const chunk of inputChunks(run)) yield typeof chunk === "string" ? Buffer.from(chunk) : chunk;
 }
 
-/** `a.csv=12`: a count for a file. */
+const textMax = 1024;
+
+/** Parses `a.csv=12`, a record count for a file. */
 export function collectCounts(text: string, before: Readonly<Record<string, number>> = {}): Record<string, number> {
   const [, name = "", count = ""] = /^(.+)=(\d{1,15})$/.exec(text) ?? [];
   if (name === "") throw new InvalidArgumentError("Write NAME=COUNT, like a.csv=12.");
   return { ...before, [name]: Number(count) };
+}
+
+/**
+ * Parses a key, a group or a reason. Refuses an empty one, because it comes from an unset shell
+ * variable.
+ */
+export function parseShortText(text: string): string {
+  if (text !== "" && text.length <= textMax && !/\p{Surrogate}/u.test(text)) return text;
+  throw new InvalidArgumentError(`Write a text of 1 to ${textMax} characters.`);
 }
 
 export function parsePriority(text: string): number {

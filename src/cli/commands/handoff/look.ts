@@ -1,23 +1,17 @@
-// The commands `holdfast handoff ls`, `show` and `cat`: which tickets there are, what became of one, what is in it.
+// The commands `holdfast handoff ls`, `show` and `cat`: list tickets, show the history of one,
+// print its content.
 import { Argument, Option, type Command } from "commander";
 import { InvalidArgumentError } from "commander";
-import type { TicketInfo, TicketState } from "../../../handoff/index.ts";
+import type { TicketInfo, TicketState, Handoff } from "../../../handoff/index.ts";
 import { exitCodes } from "../../exit-codes.ts";
+import { explain } from "../../locking/explained-wait.ts";
 import { printable } from "../../output.ts";
 import { findPartDirectory, partVerb } from "../../part-verb.ts";
 import type { Run } from "../../run.ts";
 import { LineWriter } from "../events/lines.ts";
 import { parseCount } from "../events/log.ts";
-import {
-  boxNoun,
-  exits,
-  nothingThere,
-  tellNothing,
-  ticketArgument,
-  withHandoff,
-  type BoxFlags,
-  type OpenBox,
-} from "./box.ts";
+import { boxNoun, exits, tellNothing, ticketArgument, withHandoff, type BoxFlags } from "./box.ts";
+import { parseShortText } from "./input.ts";
 
 const states: readonly TicketState[] = ["incoming", "delayed", "processing", "archive", "error"];
 
@@ -30,20 +24,19 @@ interface LsFlags extends BoxFlags {
 export function registerLs(handoff: Command, run: Run): void {
   const command = partVerb(handoff, boxNoun, "ls", {
     summary: "list tickets",
-    description:
-      "Prints a line for each ticket: its id, state, attempt, time, key and files, and of a dead letter why it is one. With --json all that is known of it. Takes no lock. Stops quietly when its reader has gone.",
+    description: "Prints a line per ticket: id, state, attempt, time, key, files, and why it failed. Takes no lock.",
     options: [
       new Option("--state <state>", `only tickets in this state; may be repeated (default: all but archive)`).argParser(
         parseState,
       ),
-      new Option("--group <group>", "only tickets of this group"),
-      new Option("--limit <n>", "at most so many of each state").argParser(parseCount),
+      new Option("--group <group>", "only tickets of this group").argParser(parseShortText),
+      new Option("--limit <n>", "at most this many per state").argParser(parseCount),
     ],
     examples: [
       "holdfast handoff ls /mnt/shop/invoices",
       "holdfast handoff ls /mnt/shop/invoices --state error --json | jq .history",
     ],
-    exits: { done: "all printed, also when there is none", ...exits, nothingToDo: nothingThere },
+    exits: { done: "all printed, even if there are none", ...exits },
   });
   command.action(async (directory: string, flags: LsFlags) => {
     const path = await findPartDirectory(boxNoun, directory, flags, command, run);
@@ -70,12 +63,11 @@ interface ShowFlags extends BoxFlags {
 
 export function registerShow(handoff: Command, run: Run): void {
   const command = partVerb(handoff, boxNoun, "show", {
-    summary: "print all that is known of a ticket",
-    description:
-      "Prints the manifest of a ticket, its state, what was tried, and what came of it. With --wait only when it is done or has failed for good: the receipt for a producer.",
+    summary: "print everything about a ticket",
+    description: "Prints the manifest of a ticket, its state, its attempts and its result.",
     options: [
       new Option("--key", "ID is the key that the ticket was published with"),
-      new Option("--wait", "wait until the ticket is done, or has failed for good"),
+      new Option("--wait", "wait until the ticket is done or has failed permanently"),
     ],
     examples: [
       "holdfast handoff show /mnt/shop/invoices $id",
@@ -84,14 +76,14 @@ export function registerShow(handoff: Command, run: Run): void {
     exits: {
       done: "printed",
       ...exits,
-      nothingToDo: `there is no such ticket; ${nothingThere}`,
-      failedForGood: "with --wait: the ticket has failed for good",
+      nothingToDo: "there is no such ticket",
+      failedForGood: "with --wait: the ticket has failed permanently",
     },
   }).addArgument(ticketArgument());
   command.action(async (directory: string, id: string, flags: ShowFlags) => {
     const path = await findPartDirectory(boxNoun, directory, flags, command, run);
     if (path === undefined) return;
-    const ticket = await withHandoff(path, {}, (box) => find(box, id, flags, run));
+    const ticket = await withHandoff(path, {}, (box) => find(box, path, id, flags, run));
     if (ticket === undefined)
       return tellNothing(
         run,
@@ -103,9 +95,24 @@ export function registerShow(handoff: Command, run: Run): void {
   });
 }
 
-async function find(box: OpenBox, id: string, { key, wait }: ShowFlags, run: Run): Promise<TicketInfo | undefined> {
+async function find(
+  box: Handoff,
+  directory: string,
+  id: string,
+  { key, wait }: ShowFlags,
+  run: Run,
+): Promise<TicketInfo | undefined> {
   const found = key === true ? await box.findByKey(id) : await box.find(id);
-  return found === undefined || wait !== true ? found : await box.waitFor(found.id, { signal: run.signal });
+  if (found === undefined || wait !== true) return found;
+  return await explain(run, {
+    what: `ticket ${found.id} in ${directory}`,
+    findBlocking: async () => {
+      const ticket = await box.find(found.id);
+      return ticket?.holder === undefined ? [] : [{ path: ticket.id, holder: ticket.holder, does: "works on it" }];
+    },
+    wait: () => box.waitFor(found.id, { signal: run.signal }),
+    isCertain: true,
+  });
 }
 
 interface CatFlags extends BoxFlags {
@@ -115,18 +122,17 @@ interface CatFlags extends BoxFlags {
 export function registerCat(handoff: Command, run: Run): void {
   const command = partVerb(handoff, boxNoun, "cat", {
     summary: "print a file of a ticket",
-    description:
-      "Prints the bytes of a file of a ticket, whatever its state, after its checksum was checked. FILE may also be an output of its handler: a file of that name comes first, and --output means the output.",
-    options: [new Option("--output <name>", "print this output of its handler")],
+    description: "Prints a file of a ticket, or an output of its handler, after checking its checksum.",
+    options: [new Option("--output <name>", "print this output of the handler")],
     examples: [
       "holdfast handoff cat /mnt/shop/invoices $id",
       "holdfast handoff cat /mnt/shop/invoices $id invoice.pdf > invoice.pdf",
       "holdfast handoff cat /mnt/shop/invoices $id --output receipt.pdf > receipt.pdf",
     ],
-    exits: { done: "printed", ...exits, nothingToDo: `there is no such ticket or file; ${nothingThere}` },
+    exits: { done: "printed", ...exits, nothingToDo: "there is no such ticket or file" },
   })
     .addArgument(ticketArgument())
-    .addArgument(new Argument("[FILE]", "the name of the file; may be left out when there is only one"));
+    .addArgument(new Argument("[FILE]", "the name of the file; optional if there is only one"));
   command.action(async (directory: string, id: string, file: string | undefined, flags: CatFlags) => {
     const { output } = flags;
     if (file !== undefined && output !== undefined) command.error("error: name a FILE or an --output, not both");
@@ -145,19 +151,19 @@ export function registerCat(handoff: Command, run: Run): void {
   });
 }
 
-async function onlyFile(box: OpenBox, id: string, command: Command): Promise<string> {
+async function onlyFile(box: Handoff, id: string, command: Command): Promise<string> {
   const files = (await box.find(id))?.files ?? [];
   if (files.length > 1)
     command.error(
       `error: the ticket has ${files.length} files: name one of ${files.map(({ name }) => name).join(", ")}`,
     );
-  // None: then `content` says that there is no such ticket.
+  // No file name: `content` then reports that there is no such ticket.
   return files[0]?.name ?? "";
 }
 
-/** Of a line for a program or a file. */
+/** Width of a line if the output is not a terminal. */
 const columnsDefault = 200;
-/** So much of a reason is told in any case. */
+/** At least this much of a reason is always shown. */
 const reasonColumnsMin = 40;
 
 function lineOf(ticket: TicketInfo, columns: number): string {
@@ -172,11 +178,11 @@ function lineOf(ticket: TicketInfo, columns: number): string {
   return `${line}  ${reason.length <= left ? reason : `${reason.slice(0, left - 1)}…`}`;
 }
 
-/** Why it is a dead letter, or cannot be read, in one line. */
+/** Returns why a ticket is a dead letter, or cannot be read, in one line. */
 function reasonOf({ state, history, damaged }: TicketInfo): string | undefined {
   const reason = (state === "error" ? history.at(-1)?.reason : undefined) ?? damaged;
   if (reason === undefined || reason === "") return undefined;
-  // First: the reason begins with a long path.
+  // The reason begins with a long path, so the remedy comes first.
   const words = damaged === undefined ? reason : `its file is damaged: ${reason}`;
   return printable(words.trim().replaceAll(/\s+/g, " "));
 }

@@ -1,4 +1,5 @@
-// The commands `holdfast handoff stats` and `watch`: how many tickets there are, once or as it changes.
+// The commands `holdfast handoff stats` and `watch`: the counts of tickets, once or on every
+// change.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Option, type Command } from "commander";
 import type { HandoffStats } from "../../../handoff/index.ts";
@@ -8,7 +9,7 @@ import { findPartDirectory, partVerb } from "../../part-verb.ts";
 import type { Run } from "../../run.ts";
 import { watchReader } from "../../stream-errors.ts";
 import { LineWriter } from "../events/lines.ts";
-import { boxNoun, exits, nothingThere, withHandoff, type BoxFlags } from "./box.ts";
+import { boxNoun, exits, withHandoff, type BoxFlags } from "./box.ts";
 import { prometheusText } from "./prometheus.ts";
 
 interface StatsFlags extends BoxFlags {
@@ -17,15 +18,18 @@ interface StatsFlags extends BoxFlags {
 
 export function registerStats(handoff: Command, run: Run): void {
   const command = partVerb(handoff, boxNoun, "stats", {
-    summary: "how many tickets are in which state",
-    description:
-      "Counts the tickets of each state, the processes that work on them, and how long the oldest one waits. With --prom in the text format of Prometheus, for the textfile collector of its node exporter.",
-    options: [new Option("--prom", "in the text format of Prometheus").conflicts("json")],
+    summary: "count the tickets in each state",
+    description: "Prints the number of tickets in each state, the workers, and the age of the oldest waiting ticket.",
+    options: [
+      new Option("--prom", "print the Prometheus text format, for the node exporter's textfile collector").conflicts(
+        "json",
+      ),
+    ],
     examples: [
       "holdfast handoff stats /mnt/shop/invoices",
       "holdfast handoff stats /mnt/shop/invoices --prom > /var/lib/node_exporter/invoices.prom",
     ],
-    exits: { done: "printed", ...exits, nothingToDo: nothingThere },
+    exits: { done: "printed", ...exits },
   });
   command.action(async (directory: string, flags: StatsFlags) => {
     const path = await findPartDirectory(boxNoun, directory, flags, command, run);
@@ -43,16 +47,15 @@ interface WatchFlags extends BoxFlags {
 export function registerWatch(handoff: Command, run: Run): void {
   const command = partVerb(handoff, boxNoun, "watch", {
     summary: "print the numbers of a box as they change",
-    description:
-      "Prints a line with the numbers of the box, and another one each time they have changed, until it is told to end (Ctrl-C, SIGTERM), or its reader has gone.",
+    description: "Prints the numbers of a box, and again whenever they change, until it is stopped.",
     options: [
-      new Option("--every <duration>", "how often to look: 2s, 500ms").argParser(parseDuration).default(2_000, "2s"),
+      new Option("--every <duration>", "how often to check: 2s, 500ms").argParser(parseDuration).default(2_000, "2s"),
     ],
     examples: [
       "holdfast handoff watch /mnt/shop/invoices",
       "holdfast handoff watch /mnt/shop/invoices --json | jq .incoming",
     ],
-    exits: { done: "it was told to end, or its reader has gone", ...exits, nothingToDo: nothingThere },
+    exits: { done: "stopped, or the reader has closed the pipe", ...exits },
   });
   command.action(async (directory: string, flags: WatchFlags) => {
     const path = await findPartDirectory(boxNoun, directory, flags, command, run);
@@ -61,8 +64,7 @@ export function registerWatch(handoff: Command, run: Run): void {
       using writer = new LineWriter(run.pipes);
       using reader = watchReader();
       let said = "";
-      while (!reader.signal.aborted && !writer.isUnread) {
-        run.signal.throwIfAborted();
+      while (!reader.signal.aborted && !writer.isUnread && !run.signal.aborted) {
         const stats = await box.stats();
         const { oldestIncomingMs: _ageMs, ...counts } = stats;
         const text = JSON.stringify(counts);

@@ -4,7 +4,7 @@ import type { HandoffStats } from "../../../handoff/index.ts";
 
 const states = ["incoming", "delayed", "processing", "archive", "error"] as const;
 
-/** Times are in seconds, as Prometheus has them. */
+/** Times are in seconds, as Prometheus expects. */
 export function prometheusText(box: string, stats: HandoffStats): string {
   const { oldestIncomingMs, holders, paused } = stats;
   const one = (value: number): Sample[] => [{ labels: { box }, value }];

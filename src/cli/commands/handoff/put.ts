@@ -1,13 +1,13 @@
-// The command `holdfast handoff put`: files, or what comes in on stdin, become one ticket.
+// The command `holdfast handoff put`: turns files, or stdin, into one ticket.
 import { Option, type Command } from "commander";
 import { basename } from "node:path";
 import { fileBody, type Files, type PublishOptions } from "../../../handoff/index.ts";
 import { parseDuration } from "../../duration.ts";
-import { failed, noCreateOption, partVerb, wrongUsage } from "../../part-verb.ts";
+import { failed, noCreateOption, partDirectoryOf, partVerb, wrongUsage } from "../../part-verb.ts";
 import type { Run } from "../../run.ts";
 import { parseJson } from "../events/log.ts";
-import { boxDirectoryOf, boxNoun, damaged, withHandoff, type BoxFlags } from "./box.ts";
-import { collectCounts, inputBody, parsePriority } from "./input.ts";
+import { boxNoun, damaged, withHandoff, type BoxFlags } from "./box.ts";
+import { collectCounts, inputBody, parsePriority, parseShortText } from "./input.ts";
 
 interface PutFlags extends BoxFlags {
   readonly name?: string;
@@ -22,18 +22,22 @@ interface PutFlags extends BoxFlags {
 
 export function registerPut(handoff: Command, run: Run): void {
   const command = partVerb(handoff, boxNoun, "put", {
-    summary: "hand over files as one ticket",
-    description:
-      "Publishes the files as one ticket, or what comes in on stdin as a file of the name --name. They are copied and hashed; a consumer sees all of them or none. Prints the id of the ticket when it is durable. With a --key that was published before, it makes no second ticket and prints the id of the first: a call that was cut off can be repeated. Makes the box if there is none.",
+    summary: "publish files as one ticket",
+    description: "Publishes files, or stdin, as one ticket, and prints its id once it is durable.",
     options: [
-      new Option("--name <name>", "read the file from stdin, and give it this name"),
-      new Option("--key <key>", "publish it once under this key (default: the id of the ticket)"),
-      new Option("--group <group>", "tickets of one group are worked in order, one at a time"),
+      new Option("--name <name>", "read one file from stdin and give it this name"),
+      new Option(
+        "--key <key>",
+        "publish once under this key; a repeat prints the first id (default: the id of the ticket)",
+      ).argParser(parseShortText),
+      new Option("--group <group>", "work on the tickets of this group in order, one at a time").argParser(
+        parseShortText,
+      ),
       new Option("--priority <0-9>", "0 first, 9 last (default: 5)").argParser(parsePriority),
-      new Option("--delay <duration>", "not before this time has passed: 10m, 2h").argParser(parseDuration),
-      new Option("--expires <duration>", "not after this time has passed").argParser(parseDuration),
-      new Option("--records <name=count>", "how many records a file has; may be repeated").argParser(collectCounts),
-      new Option("--meta <json>", "what else a consumer should know").argParser(parseJson),
+      new Option("--delay <duration>", "deliver no earlier than after this time: 10m, 2h").argParser(parseDuration),
+      new Option("--expires <duration>", "deliver no later than after this time").argParser(parseDuration),
+      new Option("--records <name=count>", "the number of records in a file; may be repeated").argParser(collectCounts),
+      new Option("--meta <json>", "further information for the consumer").argParser(parseJson),
       noCreateOption("box"),
     ],
     examples: [
@@ -44,16 +48,17 @@ export function registerPut(handoff: Command, run: Run): void {
       done: "published, or published before under that key",
       failed,
       wrongUsage,
-      nothingToDo: "a file is not there; with --no-create: there is no box in DIR",
+      nothingToDo: "a file does not exist",
       verificationFailed: damaged,
-      tryAgain: "the box is full, or the answer was lost: try again, with the same key",
+      missing: "with --no-create: there is no box in DIR",
+      tryAgain: "the box is full, or the answer was lost: try again with the same key",
     },
   }).argument("[FILE...]", "the files of the ticket");
   command.action(async (directory: string, paths: readonly string[], flags: PutFlags) => {
     const files = filesOf(paths, flags, command, run);
-    // Before a box is made for nothing.
+    // Checked before a box is created in vain.
     for (const each of paths) await mustBeReadable(each);
-    const path = await boxDirectoryOf(directory, flags, command, run);
+    const path = await partDirectoryOf(boxNoun, directory, flags, command, run);
     if (path === undefined) return;
     const { key, group, priority, delay: delayMs, expires: expiresMs, records, meta } = flags;
     const options: PublishOptions = { key, group, priority, delayMs, expiresMs, records, meta, signal: run.signal };
@@ -76,7 +81,7 @@ function filesOf(paths: readonly string[], { name, records = {} }: PutFlags, com
   return files;
 }
 
-/** NO_SUCH_FILE. */
+/** Throws NO_SUCH_FILE. */
 async function mustBeReadable(path: string): Promise<void> {
   for await (const _piece of fileBody(path)) return;
 }

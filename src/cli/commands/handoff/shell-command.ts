@@ -1,21 +1,18 @@
-// A shell command that works on a ticket: it gets the files and what is known of them, and says by its exit code
-// what became of it.
-import { spawn, type ChildProcess } from "node:child_process";
-import { constants } from "node:os";
-import { dirname } from "node:path";
-import { Readable } from "node:stream";
+// A shell command that processes a ticket: it gets the files and their metadata, and its exit code
+// decides the outcome.
+import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { once } from "node:events";
+import { pipeline, Readable } from "node:stream";
 import type { Delivery } from "../../../handoff/index.ts";
 import type { Sink } from "../../output.ts";
+import { ProcessGroup, type GroupEnd } from "./process-group.ts";
+import { environmentOf } from "./ticket-environment.ts";
 
-/** How much of what a command says last on stderr is kept as the reason. */
+/** How much of the end of a command's stderr is kept as the reason. */
 const reasonLengthMax = 2_000;
-/** A command that does not end when it is asked to is killed. */
-const graceMs = 5_000;
 
-export interface CommandEnd {
-  /** 128 + n when signal n has ended it, as shells have it. */
-  readonly exitCode: number;
-  /** The end of its stderr. */
+export interface CommandEnd extends GroupEnd {
+  /** The end of the command's stderr. */
   readonly said: string;
 }
 
@@ -24,86 +21,122 @@ export interface CommandSurroundings {
   readonly box: string;
   readonly stderr: Sink;
   readonly stop: AbortSignal;
+  /** The commands that run now. */
+  readonly running: Set<ProcessGroup>;
+  readonly note: (text: string) => void;
 }
 
+/** Thrown if the command was not started, or did not get all of its input. */
+export class NotRun extends Error {
+  override readonly name: string = "";
+  /**
+   * True if the machine has no free process, memory or file descriptor now, so that the ticket is
+   * not to blame.
+   */
+  readonly isShortage: boolean;
+
+  constructor(what: string, cause: unknown) {
+    super(`The command ${what}: ${(cause as Error).message}`, { cause });
+    this.isShortage = shortages.has((cause as NodeJS.ErrnoException).code ?? "");
+  }
+}
+
+const shortages = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE"]);
+
 /**
- * Runs `text` in a shell. Its stdout and stderr go to our stderr, its stdin is the first file. When `stop` aborts, it is
- * asked to end, with all that it has started.
+ * Runs `text` in a shell. Its stdout and stderr go to our stderr; its stdin is the first file. It
+ * counts as ended when everything that it started has closed its output. If `stop` aborts, the
+ * whole group is asked to end, then killed. Throws NotRun.
  */
 export async function runOnTicket(
   text: string,
   delivery: Delivery,
-  { box, stderr, stop }: CommandSurroundings,
+  { box, stderr, stop, running, note }: CommandSurroundings,
 ): Promise<CommandEnd> {
-  const environment = await environmentOf(delivery, box);
-  const [first] = delivery.files;
+  await using environment = await environmentOf(delivery, box).catch(notStarted);
+  for (const each of environment.notes) note(`holdfast: ticket ${delivery.id}: ${each}`);
+  const child = await start(text, environment.variables).catch(notStarted);
+  const group = new ProcessGroup(child);
+  running.add(group);
+  const end = (): void => group.end();
+  try {
+    if (stop.aborted) end();
+    else stop.addEventListener("abort", end, { once: true });
+    let said = "";
+    child.stdout.on("data", (chunk: Buffer) => void stderr.write(chunk));
+    child.stderr.on("data", (chunk: Buffer) => {
+      stderr.write(chunk);
+      said = (said + chunk.toString("utf8")).slice(-reasonLengthMax);
+    });
+    const input = new Input(delivery, group);
+    // An error is ignored: the command need not read its input to the end.
+    pipeline(Readable.from(input.pieces(), { objectMode: false }), child.stdin, () => undefined);
+    const ended = await group.ended();
+    if (input.failure !== undefined) throw new NotRun("did not get all of its input", input.failure);
+    return { ...ended, said: said.trim() };
+  } finally {
+    running.delete(group);
+    stop.removeEventListener("abort", end);
+  }
+}
+
+/** The first file of a ticket. */
+class Input {
+  readonly #delivery: Delivery;
+  readonly #group: ProcessGroup;
+  failure: unknown;
+
+  constructor(delivery: Delivery, group: ProcessGroup) {
+    this.#delivery = delivery;
+    this.#group = group;
+  }
+
+  /**
+   * If the file cannot be read, the command is killed before its input ends: it must not take half
+   * a file for the whole.
+   */
+  async *pieces(): AsyncGenerator<Uint8Array> {
+    const [first] = this.#delivery.files;
+    if (first === undefined) return;
+    const pieces = this.#delivery.stream(first.name)[Symbol.asyncIterator]();
+    let left = first.size;
+    try {
+      for (;;) {
+        const next = await pieces.next().catch((error: unknown) => this.#fail(error));
+        if (next.done === true) break;
+        left -= next.value.length;
+        yield next.value;
+      }
+      if (left > 0) this.#fail(new Error(`the last ${left} bytes of ${JSON.stringify(first.name)} are gone`));
+    } finally {
+      await pieces.return?.();
+    }
+  }
+
+  #fail(error: unknown): never {
+    this.failure = error;
+    this.#group.kill();
+    throw error;
+  }
+}
+
+async function start(
+  text: string,
+  variables: Readonly<Record<string, string>>,
+): Promise<ChildProcessWithoutNullStreams> {
   const child = spawn(text, {
     shell: true,
-    // A group of its own: Ctrl-C reaches us alone, and we let it finish.
+    // A group of its own: Ctrl-C reaches only us, so that the command can finish, and everything
+    // that it starts can be ended with it.
     detached: process.platform !== "win32",
     stdio: ["pipe", "pipe", "pipe"],
-    env: { ...process.env, ...environment },
+    env: { ...process.env, ...variables },
   });
-  let said = "";
-  child.stdout.on("data", (chunk: Buffer) => void stderr.write(chunk));
-  child.stderr.on("data", (chunk: Buffer) => {
-    stderr.write(chunk);
-    said = (said + chunk.toString("utf8")).slice(-reasonLengthMax);
-  });
-  // It may not read its input, or not to the end.
-  child.stdin.on("error", () => undefined);
-  if (first === undefined) child.stdin.end();
-  else
-    Readable.from(delivery.stream(first.name))
-      .on("error", () => void child.stdin.destroy())
-      .pipe(child.stdin);
-  let timer: NodeJS.Timeout | undefined;
-  const end = (): void => {
-    signalGroup(child, "SIGTERM");
-    timer = setTimeout(() => signalGroup(child, "SIGKILL"), graceMs);
-  };
-  if (stop.aborted) end();
-  else stop.addEventListener("abort", end, { once: true });
-  try {
-    return { exitCode: await exitCodeOf(child), said: said.trim() };
-  } finally {
-    stop.removeEventListener("abort", end);
-    clearTimeout(timer);
-  }
+  // Without a pid, the child may have no pipes either.
+  if (child.pid === undefined) throw (await once(child, "error"))[0];
+  return child;
 }
 
-async function environmentOf(delivery: Delivery, box: string): Promise<Record<string, string>> {
-  const paths: string[] = [];
-  for (const { name } of delivery.files) paths.push(await delivery.path(name));
-  const { id, key, attempt, group, meta } = delivery;
-  return {
-    HOLDFAST_BOX: box,
-    HOLDFAST_ID: id,
-    HOLDFAST_KEY: key,
-    HOLDFAST_ATTEMPT: String(attempt),
-    HOLDFAST_FILE: paths[0] ?? "",
-    HOLDFAST_FILES: dirname(paths[0] ?? "."),
-    HOLDFAST_GROUP: group ?? "",
-    HOLDFAST_META: meta === undefined ? "" : JSON.stringify(meta),
-  };
-}
-
-function exitCodeOf(child: ChildProcess): Promise<number> {
-  return new Promise((resolve, reject) => {
-    child.once("error", (error) => {
-      if (child.pid === undefined) reject(error);
-    });
-    // Not `exit`: what it has said last may still be on its way.
-    child.once("close", (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
-  });
-}
-
-function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-  try {
-    if (process.platform === "win32") child.kill(signal);
-    else process.kill(-child.pid, signal);
-  } catch {
-    // It has ended meanwhile.
-  }
+function notStarted(error: unknown): never {
+  throw new NotRun("could not be started", error);
 }

@@ -1,8 +1,10 @@
-// The commands `holdfast handoff take`, `ack`, `retry` and `fail`: a claim that is held between the calls of a script.
+// The commands `holdfast handoff take`, `ack`, `retry` and `fail`: a claim that a script holds
+// between calls.
 import { Argument, Option, type Command } from "commander";
-import type { Delivery } from "../../../handoff/index.ts";
+import type { Delivery, Handoff } from "../../../handoff/index.ts";
 import { parseDuration } from "../../duration.ts";
 import { exitCodes } from "../../exit-codes.ts";
+import { explain, type Blocking } from "../../locking/explained-wait.ts";
 import { printable } from "../../output.ts";
 import { findPartDirectory, partVerb, type Verb } from "../../part-verb.ts";
 import type { Run } from "../../run.ts";
@@ -11,8 +13,9 @@ import { parseJson } from "../events/log.ts";
 import {
   boxNoun,
   exits,
-  nothingThere,
+  failIfIdleOption,
   pausedText,
+  tellIdle,
   tellNothing,
   warnOfDeadLetter,
   withHandoff,
@@ -22,27 +25,29 @@ import {
 interface TakeFlags extends BoxFlags {
   readonly for: number;
   readonly wait: number;
+  readonly failIfIdle?: boolean;
 }
 
 export function registerTake(handoff: Command, run: Run): void {
   const command = partVerb(handoff, boxNoun, "take", {
-    summary: "claim the next ticket for a while",
+    summary: "claim the next ticket for a limited time",
     description:
-      "Claims the next ticket, checks its files, and prints the claim on the first line and then the path of each file; with --json all that is known of it. The claim is kept when this command ends: settle it with `ack`, `retry` or `fail` before its time is over, or the ticket goes back and its attempt counts. Copy the files elsewhere if you need them after that. A ticket that went to the dead letters on the way is told on stderr. For a command that runs at once, `work` is simpler.",
+      "Claims the next ticket, and prints the claim and then the path of each file. Settle it with ack, retry or fail.",
     options: [
-      new Option("--for <duration>", "how long the claim is kept: 10m, 2h")
+      new Option("--for <duration>", "how long the claim lasts: 10m, 2h")
         .argParser(parseDuration)
         .default(600_000, "10m"),
-      new Option("--wait <duration>", "wait so long for a ticket to come").argParser(parseDuration).default(0, "0s"),
+      new Option("--wait <duration>", "wait this long for a ticket").argParser(parseDuration).default(0, "0s"),
+      failIfIdleOption("exit with 3 if there is no ticket to take"),
     ],
     examples: [
       "holdfast handoff take /mnt/shop/invoices --for 10m",
-      "claim=$(holdfast handoff take /mnt/shop/invoices | head -1) && … && holdfast handoff ack /mnt/shop/invoices $claim",
+      'claim=$(holdfast handoff take /mnt/shop/invoices | head -1); [ -n "$claim" ] && … && holdfast handoff ack /mnt/shop/invoices $claim',
     ],
     exits: {
-      done: "a ticket was claimed",
+      done: "a ticket was claimed and printed; or there was none, and nothing was printed",
       ...exits,
-      nothingToDo: `there is no ticket to take; ${nothingThere}`,
+      nothingToDo: "with --fail-if-idle: there is no ticket to take",
       tryAgain: "the box is paused",
     },
   });
@@ -50,20 +55,40 @@ export function registerTake(handoff: Command, run: Run): void {
     const path = await findPartDirectory(boxNoun, directory, flags, command, run);
     if (path === undefined) return;
     const ticket = await withHandoff(path, {}, async (box) => {
-      const taken = await box.takeParked(flags.for, {
-        waitMs: flags.wait,
-        signal: run.signal,
-        onDeadLetter: (dead) => warnOfDeadLetter(run, dead),
+      const taken = await explain(run, {
+        what: `a ticket in ${path}`,
+        findBlocking: () => findWorkers(box),
+        wait: () =>
+          box.takeParked(flags.for, {
+            waitMs: flags.wait,
+            signal: run.signal,
+            onDeadLetter: (dead) => warnOfDeadLetter(run, dead),
+          }),
+        isCertain: flags.wait > 0,
       });
       if (taken !== undefined) return taken;
       const { paused, pauseReason } = await box.stats();
       if (paused) tellNothing(run, "PAUSED", pausedText(path, pauseReason), exitCodes.tryAgain);
-      else tellNothing(run, "NO_TICKET", `there is no ticket to take in ${path}`);
+      else tellIdle(run, `there is no ticket to take in ${path}`, flags);
       return undefined;
     });
     if (ticket === undefined) return;
-    run.output.result(ticket, () => [ticket.claim, ...Object.values(ticket.paths)].map(printable).join("\n"));
+    const { spell } = run.output;
+    const paths = Object.fromEntries(Object.entries(ticket.paths).map(([name, file]) => [name, spell(file)]));
+    run.output.result({ ...ticket, paths }, () => [ticket.claim, ...Object.values(paths)].map(printable).join("\n"));
   });
+}
+
+/**
+ * Returns the holders of the tickets in progress that keep waiting tickets from being claimed, by
+ * their group or by the limit in flight.
+ */
+async function findWorkers(box: Handoff): Promise<Blocking[]> {
+  if ((await box.stats()).incoming === 0) return [];
+  const workers: Blocking[] = [];
+  for await (const { id, holder } of box.list("processing"))
+    if (holder !== undefined) workers.push({ path: id, holder, does: `works on ticket ${id}` });
+  return workers;
 }
 
 interface AckFlags extends BoxFlags {
@@ -73,12 +98,11 @@ interface AckFlags extends BoxFlags {
 
 export function registerAck(handoff: Command, run: Run): void {
   settling<AckFlags>(handoff, run, "ack", {
-    summary: "say that a claimed ticket is done",
-    description:
-      "Commits the result of a ticket that `take` has claimed, once for its key, and moves the ticket to the archive.",
+    summary: "complete a claimed ticket",
+    description: "Commits the result of a claimed ticket, once for its key, and moves the ticket to the archive.",
     options: [
-      new Option("--result <json>", "what came of it: kept in the ledger, and seen by `show`").argParser(parseJson),
-      new Option("--output <name>", "keep what comes in on stdin as an output file of this name"),
+      new Option("--result <json>", "the result, stored in the ledger and printed by `show`").argParser(parseJson),
+      new Option("--output <name>", "store stdin as an output file with this name"),
     ],
     examples: [
       "holdfast handoff ack /mnt/shop/invoices $claim",
@@ -98,11 +122,13 @@ interface RetryFlags extends BoxFlags {
 
 export function registerRetry(handoff: Command, run: Run): void {
   settling<RetryFlags>(handoff, run, "retry", {
-    summary: "give a claimed ticket back, to be tried again",
-    description: "Gives back a ticket that `take` has claimed. The attempt counts.",
+    summary: "return a claimed ticket for another attempt",
+    description: "Returns a claimed ticket to the queue. The attempt counts.",
     options: [
-      new Option("--delay <duration>", "not before that: 30s, 5m").argParser(parseDuration).default(0, "0s"),
-      new Option("--reason <text>", "why, for people who look at it").default("", "none"),
+      new Option("--delay <duration>", "deliver no earlier than after this time: 30s, 5m")
+        .argParser(parseDuration)
+        .default(0, "0s"),
+      new Option("--reason <text>", "the reason, for people").default("", "none"),
     ],
     examples: ["holdfast handoff retry /mnt/shop/invoices $claim --delay 5m --reason 'the ERP is down'"],
     settle: (delivery, { delay, reason }) => delivery.retry({ delayMs: delay, reason }),
@@ -115,10 +141,9 @@ interface FailFlags extends BoxFlags {
 
 export function registerFail(handoff: Command, run: Run): void {
   settling<FailFlags>(handoff, run, "fail", {
-    summary: "put a claimed ticket with the dead letters",
-    description:
-      "Moves a ticket that `take` has claimed to the dead letters: it is not tried again, until `replay` brings it back.",
-    options: [new Option("--reason <text>", "why, for people who look at it").makeOptionMandatory()],
+    summary: "move a claimed ticket to the dead letters",
+    description: "Moves a claimed ticket to the dead letters. It is not tried again unless you `replay` it.",
+    options: [new Option("--reason <text>", "the reason, for people").makeOptionMandatory()],
     examples: ["holdfast handoff fail /mnt/shop/invoices $claim --reason 'no such customer'"],
     settle: (delivery, { reason }) => delivery.fail(reason),
   });
@@ -139,15 +164,15 @@ function settling<F extends BoxFlags>(
     exits: {
       done: "settled",
       ...exits,
-      nothingToDo: nothingThere,
-      notHeld: "the claim is gone: it was settled before, or its time was over and the ticket went back",
+      notHeld: "the claim is gone: it was settled, or its time ran out and the ticket returned to the queue",
     },
-  }).addArgument(new Argument("<CLAIM>", "what `take` has printed, or the id of the ticket"));
+  }).addArgument(new Argument("<CLAIM>", "the claim that `take` printed, or the id of the ticket"));
   command.action(async (directory: string, claim: string, flags: F) => {
     const path = await findPartDirectory(boxNoun, directory, flags, command, run);
     if (path === undefined) return;
     const id = await withHandoff(path, {}, async (box) => {
-      // Unsettled, when the disk is full for example, it goes back at once.
+      // If the ticket cannot be settled, for example on a full disk, it returns to the queue at
+      // once.
       await using delivery = await box.resumeParked(claim, { signal: run.signal });
       await settle(delivery, flags);
       return delivery.id;

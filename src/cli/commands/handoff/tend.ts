@@ -1,10 +1,11 @@
-// The commands `holdfast handoff replay`, `pause`, `resume` and `verify`: looking after a box.
+// The commands `holdfast handoff replay`, `pause`, `resume` and `verify`: maintenance of a box.
 import { Argument, Option, type Command } from "commander";
 import { exitCodes } from "../../exit-codes.ts";
 import { findPartDirectory, partVerb } from "../../part-verb.ts";
 import type { Run } from "../../run.ts";
 import { registerPartVerify, repairOption } from "../../verify-report.ts";
-import { boxNoun, exits, nothingThere, tellNothing, withHandoff, type BoxFlags } from "./box.ts";
+import { boxNoun, exits, tellNothing, withHandoff, type BoxFlags } from "./box.ts";
+import { parseShortText } from "./input.ts";
 
 interface ReplayFlags extends BoxFlags {
   readonly from: "error" | "archive";
@@ -14,19 +15,18 @@ interface ReplayFlags extends BoxFlags {
 
 export function registerReplay(handoff: Command, run: Run): void {
   const command = partVerb(handoff, boxNoun, "replay", {
-    summary: "bring dead letters or done tickets back",
-    description:
-      "Brings a dead letter back to be tried again, its attempts forgiven, or with --from archive a ticket that was done, which is then delivered and done once more.",
+    summary: "return dead letters or finished tickets to the queue",
+    description: "Returns a dead letter, or a finished ticket (--from archive), to the queue, with its attempts reset.",
     options: [
-      new Option("--from <state>", "where to take it from").choices(["error", "archive"]).default("error"),
-      new Option("--all", "all of them, instead of one"),
-      new Option("--keep-attempts", "count the attempts that were made: one that had its last fails at once"),
+      new Option("--from <state>", "the state to replay from").choices(["error", "archive"]).default("error"),
+      new Option("--all", "replay all tickets instead of one"),
+      new Option("--keep-attempts", "keep the attempts made so far; a ticket without any left fails at once"),
     ],
     examples: ["holdfast handoff replay /mnt/shop/invoices $id", "holdfast handoff replay /mnt/shop/invoices --all"],
     exits: {
-      done: "it is back",
+      done: "replayed",
       ...exits,
-      nothingToDo: `there is no such ticket in that state; ${nothingThere}`,
+      nothingToDo: "there is no such ticket in that state",
     },
   }).addArgument(new Argument("[ID]", "the id of the ticket"));
   command.action(async (directory: string, id: string | undefined, flags: ReplayFlags) => {
@@ -54,12 +54,12 @@ interface PauseFlags extends BoxFlags {
 
 export function registerPause(handoff: Command, run: Run): void {
   const command = partVerb(handoff, boxNoun, "pause", {
-    summary: "let no worker on any machine take a ticket",
+    summary: "stop all workers from claiming tickets",
     description:
-      "From now on no worker on any machine takes a ticket of this box, until `resume`. What they have in hand they finish; producers go on.",
-    options: [new Option("--reason <text>", "why, for people who look at `stats`")],
+      "Stops workers on all machines from claiming tickets until `resume`. They finish what they have claimed.",
+    options: [new Option("--reason <text>", "the reason, shown by `stats`").argParser(parseShortText)],
     examples: ["holdfast handoff pause /mnt/shop/invoices --reason 'the ERP is down until 6'"],
-    exits: { done: "paused", ...exits, nothingToDo: nothingThere },
+    exits: { done: "paused", ...exits },
   });
   command.action(async (directory: string, flags: PauseFlags) => {
     const path = await findPartDirectory(boxNoun, directory, flags, command, run);
@@ -72,9 +72,9 @@ export function registerPause(handoff: Command, run: Run): void {
 export function registerResume(handoff: Command, run: Run): void {
   const command = partVerb(handoff, boxNoun, "resume", {
     summary: "end a pause",
-    description: "Lets workers take tickets again. Does nothing when the box is not paused.",
+    description: "Lets workers claim tickets again. Does nothing if the box is not paused.",
     examples: ["holdfast handoff resume /mnt/shop/invoices"],
-    exits: { done: "not paused any more", ...exits, nothingToDo: nothingThere },
+    exits: { done: "not paused", ...exits },
   });
   command.action(async (directory: string, flags: BoxFlags) => {
     const path = await findPartDirectory(boxNoun, directory, flags, command, run);
@@ -87,11 +87,10 @@ export function registerResume(handoff: Command, run: Run): void {
 export function registerVerify(handoff: Command, run: Run): void {
   const verb = {
     summary: "check every ticket, its files, its key and the ledger",
-    description:
-      "Reads every ticket, the files of each and every entry of the ledger, and says what is wrong. Takes no lock; workers go on meanwhile.",
+    description: "Reads every ticket, its files and the ledger, and reports damage. Takes no lock.",
     options: [
       repairOption(
-        "put damaged tickets with the dead letters, with the reason; move what belongs to no ticket into aside/ of the box; give back what dead processes had in hand; nothing is ever deleted",
+        "make damaged tickets dead letters, move stray files to aside/ of the box, and return the tickets of dead processes; deletes nothing",
       ),
     ],
     examples: [
@@ -99,9 +98,8 @@ export function registerVerify(handoff: Command, run: Run): void {
       "holdfast handoff verify /mnt/shop --box invoices --repair",
     ],
     exits: {
-      done: "no damage, or none any more; there may be leftovers of crashes, which are harmless",
+      done: "no damage, or all repaired; leftovers of crashes are harmless",
       ...exits,
-      nothingToDo: nothingThere,
     },
   };
   registerPartVerify(handoff, boxNoun, verb, run);

@@ -1,6 +1,7 @@
-// The command `holdfast handoff work`: a shell command for each ticket, whose claim is kept while the command runs.
+// The command `holdfast handoff work`: runs a shell command for each ticket, and keeps the claim
+// while it runs.
 import { InvalidArgumentError, Option, type Command } from "commander";
-import type { DeadLetter, Delivery } from "../../../handoff/index.ts";
+import type { DeadLetter, Delivery, Handoff } from "../../../handoff/index.ts";
 import { parseDuration } from "../../duration.ts";
 import { exitCodes } from "../../exit-codes.ts";
 import { findPartDirectory, partVerb } from "../../part-verb.ts";
@@ -9,21 +10,23 @@ import { LineWriter } from "../events/lines.ts";
 import {
   boxNoun,
   exits,
-  nothingThere,
+  failIfIdleOption,
   pausedText,
+  tellIdle,
   tellNothing,
   warnOfDeadLetter,
   withHandoff,
   type BoxFlags,
-  type OpenBox,
 } from "./box.ts";
-import { runOnTicket, type CommandEnd } from "./shell-command.ts";
+import type { ProcessGroup } from "./process-group.ts";
+import { NotRun, runOnTicket, type CommandEnd } from "./shell-command.ts";
 
 interface WorkFlags extends BoxFlags {
   readonly exec: string;
   readonly jobs: number;
   readonly attempts: number;
   readonly once?: boolean;
+  readonly failIfIdle?: boolean;
   readonly timeout?: number;
   readonly drain: number;
 }
@@ -32,18 +35,23 @@ export function registerWork(handoff: Command, run: Run): void {
   const command = partVerb(handoff, boxNoun, "work", {
     summary: "run a shell command for each ticket",
     description:
-      "Claims tickets and runs a shell command for each. The claim is kept as long as the command runs; when this process dies, the ticket goes back. The command finds in its environment HOLDFAST_FILE (the path of the first file), HOLDFAST_FILES (the directory with all of them, to be read only), HOLDFAST_ID, HOLDFAST_KEY, HOLDFAST_ATTEMPT, HOLDFAST_GROUP, HOLDFAST_META (JSON) and HOLDFAST_BOX, and the first file on its stdin. It ends with 0: the ticket is done; 65: it goes to the dead letters; anything else, 75 among it, or a signal: it is tried again later, until it had its attempts. The end of its stderr is kept as the reason. What it prints goes to stderr; on stdout stands a line for each ticket that ended here: id, done, retry or fail, attempt. A command may run twice for one ticket, if this machine dies in between: hand HOLDFAST_KEY on to what must happen once. On SIGTERM or Ctrl-C nothing new is taken, and what runs is waited for.",
+      "Runs a shell command for each ticket. Its exit code settles the ticket: 0 done, 65 dead letter, other: retry.",
     options: [
-      new Option("--exec <command>", "what to run, in a shell").makeOptionMandatory(),
-      new Option("-j, --jobs <n>", "so many at the same time").argParser(parsePositive).default(1),
-      new Option("--attempts <n>", "after so many attempts a ticket goes to the dead letters")
+      new Option(
+        "--exec <command>",
+        "the shell command; it finds the first file on stdin and in $HOLDFAST_FILE",
+      ).makeOptionMandatory(),
+      new Option("-j, --jobs <n>", "run this many at the same time").argParser(parsePositive).default(1),
+      new Option("--attempts <n>", "after this many attempts a ticket becomes a dead letter")
         .argParser(parsePositive)
         .default(5),
-      new Option("--timeout <duration>", "a command that runs longer is ended, and tried again").argParser(
-        parseDuration,
-      ),
-      new Option("--once", "work off what is there now, and end: for cron"),
-      new Option("--drain <duration>", "how long to wait for what runs when told to end")
+      new Option(
+        "--timeout <duration>",
+        "end a command that runs longer, with every process it started, and retry the ticket",
+      ).argParser(parseDuration),
+      new Option("--once", "work on the available tickets, then end: for cron"),
+      failIfIdleOption("with --once: exit with 3 if there was nothing to do"),
+      new Option("--drain <duration>", "when stopped, how long to let running commands finish")
         .argParser(parseDuration)
         .default(30_000, "30s"),
     ],
@@ -52,9 +60,9 @@ export function registerWork(handoff: Command, run: Run): void {
       "*/5 * * * * holdfast handoff work /mnt/shop/invoices --once --quiet --exec 'psql -c \"copy invoices from stdin\"'",
     ],
     exits: {
-      done: "it was told to end; with --once: all that was there was worked on",
+      done: "stopped; with --once: all available tickets were worked on, even if there were none",
       ...exits,
-      nothingToDo: `with --once: there was nothing to do; ${nothingThere}`,
+      nothingToDo: "with --fail-if-idle: there was nothing to do",
       tryAgain: "with --once: the box is paused",
     },
   });
@@ -67,31 +75,41 @@ export function registerWork(handoff: Command, run: Run): void {
         if (paused) return tellNothing(run, "PAUSED", pausedText(path, pauseReason), exitCodes.tryAgain);
       }
       const count = await work(box, flags, run);
-      if (flags.once === true && count === 0 && !run.signal.aborted)
-        tellNothing(run, "NO_TICKET", `there was nothing to do in ${path}`);
+      if (flags.once !== true || count > 0 || run.signal.aborted) return;
+      tellIdle(run, `there was nothing to do in ${path}`, flags);
     });
   });
 }
 
-/** What the exit code of a command means. */
+const interruptions = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/** The delay before a retry if the machine could not start the command. */
+const shortageMs = 5_000;
+
+/** Thrown if the command's exit code is a failure. */
 class CommandFailed extends Error {
-  /** The reason is what the command said, and nothing of ours. */
+  /** No name, so that the reason is only the command's own output. */
   override readonly name: string = "";
   readonly isForGood: boolean;
 
-  constructor({ exitCode, said }: CommandEnd) {
+  constructor({ exitCode, said }: Pick<CommandEnd, "exitCode" | "said">) {
     super(`exit ${exitCode}${said === "" ? "" : `: ${said}`}`);
     this.isForGood = exitCode === exitCodes.failedForGood;
   }
 }
 
-/** Runs until it is told to end, or with `once` until there is nothing more. How many tickets it had. */
-async function work(box: OpenBox, flags: WorkFlags, run: Run): Promise<number> {
+/**
+ * Processes tickets until it is told to end, or with `once` until none is left. Returns their
+ * number.
+ */
+async function work(box: Handoff, flags: WorkFlags, run: Run): Promise<number> {
   using writer = new LineWriter(run.pipes);
   const lettingGo = new AbortController();
   let count = 0;
-  /** Tickets whose command has ended, and was told of. */
+  /** Tickets whose command has ended and whose outcome was reported. */
   const told = new Set<string>();
+  const running = new Set<ProcessGroup>();
+  const note = (text: string): void => run.output.note(text);
   let saying: Promise<void> = Promise.resolve();
   const onDeadLetter = (ticket: DeadLetter): void => {
     if (!told.delete(ticket.id)) {
@@ -99,7 +117,7 @@ async function work(box: OpenBox, flags: WorkFlags, run: Run): Promise<number> {
       warnOfDeadLetter(run, ticket);
     }
     saying = saying.then(() => say(ticket, "fail"));
-    // What cannot be written fails the end.
+    // The error of a failed write, which makes the whole run fail at its end.
     saying.catch(() => undefined);
   };
   const say = async (
@@ -109,8 +127,25 @@ async function work(box: OpenBox, flags: WorkFlags, run: Run): Promise<number> {
     if (run.output.isJson) await writer.writeJson({ id, outcome, attempt });
     else await writer.write(`${id} ${outcome} ${attempt}\n`);
   };
+  const isShortage = (error: unknown): boolean => error instanceof NotRun && error.isShortage;
   const outcomeOf = (error: unknown, { attempt }: Delivery): "retry" | "fail" =>
-    (error instanceof CommandFailed && error.isForGood) || attempt >= flags.attempts ? "fail" : "retry";
+    !isShortage(error) && ((error instanceof CommandFailed && error.isForGood) || attempt >= flags.attempts)
+      ? "fail"
+      : "retry";
+  /** Reports what will happen to the ticket, and rethrows the error. */
+  const fail =
+    (delivery: Delivery) =>
+    async (failure: unknown): Promise<never> => {
+      // If the claim was lost, another process decides about the ticket.
+      if (delivery.signal.aborted || !(failure instanceof CommandFailed || failure instanceof NotRun)) throw failure;
+      note(`holdfast: ticket ${delivery.id}: ${failure.message}`);
+      // Returns the ticket without counting the attempt. The consumer then finds it settled.
+      if (isShortage(failure)) await delivery.postpone({ delayMs: shortageMs });
+      if (outcomeOf(failure, delivery) === "retry") await say(delivery, "retry");
+      // `onDeadLetter` prints the line, once the ticket is a dead letter.
+      else told.add(delivery.id);
+      throw failure;
+    };
   const consumer = box.consume(
     async (delivery) => {
       count++;
@@ -118,23 +153,24 @@ async function work(box: OpenBox, flags: WorkFlags, run: Run): Promise<number> {
       const timer = flags.timeout === undefined ? undefined : setTimeout(() => late.abort(), flags.timeout);
       const stop = AbortSignal.any([delivery.signal, lettingGo.signal, late.signal]);
       try {
-        const end = await runOnTicket(flags.exec, delivery, { box: box.directory, stderr: run.pipes.stderr, stop });
-        if (end.exitCode === 0) {
+        const { stderr } = run.pipes;
+        const surroundings = { box: box.directory, stderr, stop, running, note };
+        const end = await runOnTicket(flags.exec, delivery, surroundings).catch(fail(delivery));
+        // Ignores the exit code: many programs that are asked to end exit with 0, with half of
+        // their work done.
+        if (end.exitCode === 0 && !end.wasCut) {
           await delivery.ack();
           return await say(delivery, "done");
         }
-        // It is another process's by now.
+        // Another process has the ticket now.
         delivery.signal.throwIfAborted();
-        // The time to drain was over: not its fault, so the attempt does not count.
+        // The time to drain had ended. That is not the ticket's fault, so the attempt does not
+        // count.
         if (lettingGo.signal.aborted) return await delivery[Symbol.asyncDispose]();
         const failure = new CommandFailed(
           late.signal.aborted ? { ...end, said: `it took longer than ${flags.timeout} ms. ${end.said}`.trim() } : end,
         );
-        run.output.note(`holdfast: ticket ${delivery.id}: ${failure.message}`);
-        if (outcomeOf(failure, delivery) === "retry") await say(delivery, "retry");
-        // The line follows when it is among the dead letters.
-        else told.add(delivery.id);
-        throw failure;
+        return await fail(delivery)(failure);
       } finally {
         clearTimeout(timer);
       }
@@ -151,10 +187,18 @@ async function work(box: OpenBox, flags: WorkFlags, run: Run): Promise<number> {
   );
   let timer: NodeJS.Timeout | undefined;
   const drain = (): void => {
-    run.output.note("holdfast: taking nothing new, and waiting for what runs");
+    run.output.note("holdfast: taking no new tickets, and waiting for running commands");
     timer = setTimeout(() => lettingGo.abort(), flags.drain);
-    // Longer than the commands have to end.
+    // Longer than the time that commands have to end.
     void consumer.stop({ drainMs: flags.drain + 10_000 });
+    // A second signal ends this process without a drain. Kills the commands first: none may keep
+    // running without a claim.
+    for (const name of interruptions) process.once(name, killAll);
+  };
+  const killAll = (name: NodeJS.Signals): void => {
+    for (const group of running) group.kill();
+    for (const each of interruptions) process.off(each, killAll);
+    process.kill(process.pid, name);
   };
   if (run.signal.aborted) drain();
   else run.signal.addEventListener("abort", drain, { once: true });
@@ -164,6 +208,7 @@ async function work(box: OpenBox, flags: WorkFlags, run: Run): Promise<number> {
     await writer.end();
   } finally {
     run.signal.removeEventListener("abort", drain);
+    for (const name of interruptions) process.off(name, killAll);
     clearTimeout(timer);
   }
   return count;

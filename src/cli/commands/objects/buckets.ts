@@ -1,9 +1,11 @@
-// The commands `holdfast objects mb` and `rb`: making a bucket, and removing an empty one.
+// The commands `holdfast objects mb` and `rb`: create a bucket, and remove an empty one.
 import { Option, type Command } from "commander";
 import { locateObjects, openObjects } from "../../../objects/index.ts";
+import { asGiven } from "../../own-words.ts";
 import { failed, noCreateOption, wrongUsage } from "../../part-verb.ts";
 import type { Run } from "../../run.ts";
-import { bucketNameOf, damaged, exits, nothingThere, objectsVerb, withObjects, type BucketFlags } from "./place.ts";
+import { makeNewStore } from "../new-store.ts";
+import { bucketNameOf, damaged, exits, objectsVerb, withObjects, type BucketFlags } from "./place.ts";
 
 interface MakeFlags extends BucketFlags {
   readonly versioning?: true;
@@ -14,9 +16,8 @@ interface MakeFlags extends BucketFlags {
 
 export function registerMakeBucket(objects: Command, run: Run): void {
   const command = objectsVerb(objects, "mb", {
-    summary: "make a bucket",
-    description:
-      "Makes a bucket. Without --versioning a put takes the place of the object before it, as in S3. Makes the object store if there is none.",
+    summary: "create a bucket",
+    description: "Creates a bucket. Without --versioning a put replaces the object, as in S3.",
     options: [
       new Option("--versioning", "keep every version of every object"),
       new Option("--object-lock", "allow versions to be retained; keeps every version"),
@@ -24,11 +25,11 @@ export function registerMakeBucket(objects: Command, run: Run): void {
     ],
     examples: ["holdfast objects mb /mnt/shop --bucket photos --versioning"],
     exits: {
-      done: "made",
-      failed: `${failed}; the bucket is there already`,
+      done: "created",
+      failed: `${failed}; the bucket exists`,
       wrongUsage,
-      nothingToDo: "with --no-create: there is no object store in DIR",
       verificationFailed: damaged,
+      missing: "with --no-create: there is no object store in DIR",
     },
   });
   command.action(async (directory: string, flags: MakeFlags) => {
@@ -40,8 +41,10 @@ export function registerMakeBucket(objects: Command, run: Run): void {
       run.output.result({ bucket: name, versioning, objectLock }, () => name);
     };
     if (flags.create === false) return await withObjects(directory, run, make);
+    const before = await locateObjects(directory);
+    if (!before.isThere && !before.isInStore && flags.bucket !== undefined) await makeNewStore(directory, run);
     const { directory: path, isThere } = await locateObjects(directory);
-    if (!isThere) run.output.note(`holdfast: making a new object store in ${path}`);
+    if (!isThere) run.output.note(`holdfast: making a new object store in ${asGiven(directory, path)}`);
     await using store = await openObjects(path);
     await make(store);
   });
@@ -50,10 +53,9 @@ export function registerMakeBucket(objects: Command, run: Run): void {
 export function registerRemoveBucket(objects: Command, run: Run): void {
   const command = objectsVerb(objects, "rb", {
     summary: "remove an empty bucket",
-    description:
-      "Removes a bucket that has no object, version, delete marker or upload. `holdfast objects rm --recursive --all-versions` empties one.",
+    description: "Removes a bucket without objects, versions, delete markers and uploads.",
     examples: ["holdfast objects rb /mnt/shop --bucket photos"],
-    exits: { done: "removed", ...exits, failed: `${failed}; the bucket is not empty`, nothingToDo: nothingThere },
+    exits: { done: "removed", ...exits, failed: `${failed}; the bucket is not empty` },
   });
   command.action(async (directory: string, flags: BucketFlags) => {
     const name = bucketNameOf(flags);

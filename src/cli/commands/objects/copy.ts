@@ -1,4 +1,4 @@
-// The command `holdfast objects cp`: an object becomes a version of another one.
+// The command `holdfast objects cp`: copies an object to a new version of another one.
 import { Option, type Command } from "commander";
 import { failed } from "../../part-verb.ts";
 import type { Run } from "../../run.ts";
@@ -13,13 +13,12 @@ interface CopyFlags extends BucketFlags {
 
 export function registerCopy(objects: Command, run: Run): void {
   const command = objectsVerb(objects, "cp", {
-    summary: "copy an object, or bring an old version back",
-    description:
-      "Copies an object with its headers, metadata and tags, and prints the id of the new version. With --version-id and the same key twice it makes an old version current again: all versions stay.",
+    summary: "copy an object, or restore an old version",
+    description: "Copies an object with its headers, metadata and tags, and prints the id of the new version.",
     options: [
-      new Option("--to-bucket <name>", "into this bucket (default: the same)"),
-      versionOption("copy this version, instead of the current one"),
-      new Option("--if-absent", "only if there is no object TO"),
+      new Option("--to-bucket <name>", "copy into this bucket (default: the same)"),
+      versionOption("copy this version instead of the current one"),
+      new Option("--if-absent", "only if TO does not exist"),
       new Option("--if-match <etag>", "only if the current object TO has this ETag"),
     ],
     examples: [
@@ -30,8 +29,8 @@ export function registerCopy(objects: Command, run: Run): void {
       done: "copied",
       ...exits,
       failed: `${failed}; the condition does not hold`,
-      nothingToDo: `there is no such object or version; ${exits.nothingToDo}`,
-      tryAgain: "the answer was lost: look whether it is there, or try again",
+      nothingToDo: "there is no such object or version",
+      tryAgain: "the answer was lost: check whether the copy exists, or try again",
     },
   })
     .argument("<FROM>", "the key of the object to copy")

@@ -1,4 +1,4 @@
-// The command `holdfast objects get`: an object goes to a file, or to stdout.
+// The command `holdfast objects get`: writes an object to a file or to stdout.
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { publishFile } from "../../../handoff/index.ts";
 import type { ReadOptions } from "../../../objects/index.ts";
@@ -13,11 +13,10 @@ interface GetFlags extends BucketFlags {
 
 export function registerGet(objects: Command, run: Run): void {
   const command = objectsVerb(objects, "get", {
-    summary: "print an object, or store it as a file",
-    description:
-      "Prints the bytes of an object, or writes them to FILE, which appears whole or not at all and takes the place of a file of that name. One version is read to its end, whatever is put or removed meanwhile, and compared with its digest: if it is damaged, this ends with 5.",
+    summary: "print an object, or write it to a file",
+    description: "Prints an object, or writes it to FILE, whole or not at all; checks it against its digest.",
     options: [
-      versionOption("this version, instead of the current one"),
+      versionOption("get this version instead of the current one"),
       new Option("--range <from-to>", "only these bytes: 0-99, 100- or -100 for the last 100").argParser(parseRange),
     ],
     examples: [
@@ -25,13 +24,13 @@ export function registerGet(objects: Command, run: Run): void {
       "holdfast objects get /mnt/shop cats/tom.jpg tom.jpg --bucket photos --version-id $id",
     ],
     exits: {
-      done: "all of it was written, or its reader has gone",
+      done: "all written, or the reader has closed the pipe",
       ...exits,
-      nothingToDo: `there is no such object or version; ${exits.nothingToDo}`,
+      nothingToDo: "there is no such object or version",
     },
   })
-    .argument("<KEY>", "the name of the object")
-    .argument("[FILE]", "the file to make, or - for stdout", "-");
+    .argument("<KEY>", "the key of the object")
+    .argument("[FILE]", "the file to create or replace, or - for stdout", "-");
   command.action(async (directory: string, key: string, file: string, flags: GetFlags) => {
     await withBucket(directory, flags, run, async (bucket) => {
       const { versionId, range } = flags;

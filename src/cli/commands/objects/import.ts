@@ -1,4 +1,4 @@
-// The command `holdfast objects import`: the files of a folder become objects.
+// The command `holdfast objects import`: turns the files of a folder into objects.
 import { Option, type Command } from "commander";
 import { importFolder } from "../../../objects/index.ts";
 import { printable } from "../../output.ts";
@@ -12,18 +12,17 @@ interface ImportFlags extends BucketFlags {
 
 export function registerImport(objects: Command, run: Run): void {
   const command = objectsVerb(objects, "import", {
-    summary: "take the files of a folder in",
-    description:
-      "Puts each file below FOLDER under its path as the key, and changes nothing there. A file that is in the bucket already, with the same bytes, is left out: running it again goes on where it was interrupted, and puts what has changed since. Symbolic links are not followed. It stops at the first file that cannot be read.",
-    options: [new Option("--prefix <prefix>", "what every key begins with, as archive/2026/")],
+    summary: "put the files of a folder",
+    description: "Puts each file below FOLDER under its path as the key. Skips files that the bucket already has.",
+    options: [new Option("--prefix <prefix>", "a prefix for every key, such as archive/2026/")],
     examples: ["holdfast objects import /mnt/shop /srv/photos --bucket photos --prefix archive/"],
     exits: {
-      done: "all of it is there",
+      done: "all imported, now or before",
       ...exits,
-      wrongUsage: "wrong usage, or FOLDER is no folder",
-      verificationFailed: "a file has changed while it was read, or the file system cannot be used",
+      wrongUsage: "wrong usage, or FOLDER is not a folder",
+      verificationFailed: "a file changed while it was read, or the file system cannot be used",
     },
-  }).argument("<FOLDER>", "the folder to take in");
+  }).argument("<FOLDER>", "the folder to import");
   command.action(async (directory: string, folder: string, flags: ImportFlags) => {
     await withObjects(directory, run, async (store) => {
       using progress = new Progress(run, "imported bytes");

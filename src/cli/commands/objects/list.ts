@@ -1,10 +1,10 @@
-// The commands `holdfast objects ls` and `versions`: which buckets, objects and versions there are.
+// The commands `holdfast objects ls` and `versions`: list buckets, objects and versions.
 import { Option, type Command } from "commander";
-import type { ObjectVersion } from "../../../objects/index.ts";
+import type { Bucket, ObjectVersion } from "../../../objects/index.ts";
 import { printable } from "../../output.ts";
 import type { Run } from "../../run.ts";
 import { LineWriter } from "../events/lines.ts";
-import { exits, objectsVerb, withBucket, withObjects, type BucketFlags, type OpenBucket } from "./place.ts";
+import { exits, objectsVerb, withBucket, withObjects, type BucketFlags } from "./place.ts";
 
 const sizeWidth = 12;
 const dateWidth = 24;
@@ -15,17 +15,16 @@ interface LsFlags extends BucketFlags {
 
 export function registerLs(objects: Command, run: Run): void {
   const command = objectsVerb(objects, "ls", {
-    summary: "list buckets, or the objects of one",
-    description:
-      "Without --bucket prints a line for each bucket: its time, whether it keeps versions, its name. With it, a line for each object whose key begins with PREFIX: its time, size and key; what lies behind a further / is told as one line, unless --recursive. With --json all that is known, a line for each. Stops quietly when its reader has gone.",
-    options: [new Option("-r, --recursive", "all keys, also behind a /")],
+    summary: "list buckets, or the objects of a bucket",
+    description: "Prints a line per bucket (time, versioning, name) or, with --bucket, per object (time, size, key).",
+    options: [new Option("-r, --recursive", "all keys, not grouped at the next /")],
     examples: [
       "holdfast objects ls /mnt/shop",
       "holdfast objects ls /mnt/shop cats/ --bucket photos",
       "holdfast objects ls /mnt/shop --bucket photos -r --json | jq -r .key",
     ],
-    exits: { done: "all printed, also when there is nothing", ...exits },
-  }).argument("[PREFIX]", "only keys that begin so", "");
+    exits: { done: "all printed, even if there is nothing", ...exits },
+  }).argument("[PREFIX]", "only keys with this prefix", "");
   command.action(async (directory: string, prefix: string, flags: LsFlags) => {
     if (flags.bucket === undefined) {
       if (prefix !== "") command.error("error: a PREFIX goes with --bucket");
@@ -38,17 +37,21 @@ export function registerLs(objects: Command, run: Run): void {
 async function listBuckets(directory: string, run: Run): Promise<void> {
   await withObjects(directory, run, async (objects) => {
     using lines = new Lines(run);
-    for (const bucket of await objects.listBuckets())
-      await lines.say(
-        bucket,
-        () => `${bucket.createdAt.toISOString()}  ${bucket.versioning.padEnd(9)}  ${bucket.name}`,
-      );
+    const buckets = await objects.listBuckets();
+    for (const bucket of buckets) {
+      const { name, createdAt, versioning, damaged } = bucket;
+      const state = damaged === undefined ? versioning : "damaged";
+      const value = damaged === undefined ? bucket : { name, damaged: damaged.message };
+      await lines.say(value, () => `${createdAt.toISOString()}  ${state.padEnd(9)}  ${name}`);
+    }
     await lines.end();
+    throwFirst(buckets.flatMap(({ damaged = [] }) => damaged));
   });
 }
 
-async function listObjects(bucket: OpenBucket, prefix: string, { recursive }: LsFlags, run: Run): Promise<void> {
+async function listObjects(bucket: Bucket, prefix: string, { recursive }: LsFlags, run: Run): Promise<void> {
   using lines = new Lines(run);
+  const errors: Error[] = [];
   const delimiter = recursive === true ? undefined : "/";
   for (let after: string | undefined; ;) {
     run.signal.throwIfAborted();
@@ -59,10 +62,23 @@ async function listObjects(bucket: OpenBucket, prefix: string, { recursive }: Ls
         () => `${" ".repeat(dateWidth)}  ${"".padStart(sizeWidth)}  ${printable(common)}`,
       );
     for (const object of page.objects) await lines.say(object, () => lineOf(object));
+    for (const { key, error } of page.damaged ?? []) {
+      errors.push(error);
+      await lines.say(
+        { key, damaged: error.message },
+        () => `${" ".repeat(dateWidth)}  ${"damaged".padStart(sizeWidth)}  ${printable(key)}`,
+      );
+    }
     if (page.next === undefined || lines.isUnread) break;
     after = page.next;
   }
   await lines.end();
+  throwFirst(errors);
+}
+
+/** Throws the first damage, after everything readable is printed, so that the exit code shows it. */
+function throwFirst([error]: readonly Error[]): void {
+  if (error !== undefined) throw error;
 }
 
 interface VersionsFlags extends BucketFlags {
@@ -73,20 +89,20 @@ interface VersionsFlags extends BucketFlags {
 
 export function registerVersions(objects: Command, run: Run): void {
   const command = objectsVerb(objects, "versions", {
-    summary: "list all versions of an object, or keep versions from now on",
+    summary: "list the versions of an object, or turn versioning on",
     description:
-      "Prints a line for each version, the newest of a key first: its time, size, id, whether it is current, old or a mark of a delete, and its key. With --enable or --suspend it says instead whether the bucket keeps versions from now on; what is there stays.",
+      "Prints a line per version, newest first; with --enable or --suspend sets the bucket's versioning instead.",
     options: [
-      new Option("--prefix <prefix>", "of all keys that begin so"),
+      new Option("--prefix <prefix>", "versions of all keys with this prefix"),
       new Option("--enable", "keep every version from now on"),
-      new Option("--suspend", "keep no further versions: a put takes the place of the one before").conflicts("enable"),
+      new Option("--suspend", "keep no further versions: a put replaces the one before").conflicts("enable"),
     ],
     examples: [
       "holdfast objects versions /mnt/shop cats/tom.jpg --bucket photos",
       "holdfast objects versions /mnt/shop --bucket photos --enable",
     ],
-    exits: { done: "all printed, also when there is none", ...exits },
-  }).argument("[KEY]", "of this object; all of the bucket without it");
+    exits: { done: "all printed, even if there are none", ...exits },
+  }).argument("[KEY]", "the key of the object (default: all objects of the bucket)");
   command.action(async (directory: string, key: string | undefined, flags: VersionsFlags) => {
     const { prefix, enable, suspend } = flags;
     const state = enable === true ? "enabled" : suspend === true ? "suspended" : undefined;
@@ -118,7 +134,7 @@ function versionLineOf(version: ObjectVersion): string {
   return `${facts.join("  ")}  ${printable(key)}`;
 }
 
-/** A line for each thing: text for people, JSON for programs. */
+/** Prints a line for each item: text for people, JSON for programs. */
 class Lines implements Disposable {
   readonly #writer: LineWriter;
   readonly #isJson: boolean;

@@ -8,7 +8,7 @@ import { registerCopy } from "./copy.ts";
 import { registerGet } from "./get.ts";
 import { registerImport } from "./import.ts";
 import { registerLs, registerVersions } from "./list.ts";
-import { damaged, nothingThere } from "./place.ts";
+import { damaged, missing } from "./place.ts";
 import { registerPut } from "./put.ts";
 import { registerRm } from "./remove.ts";
 
@@ -26,7 +26,7 @@ const verbs = [
 
 export function registerObjects(objects: Command, run: Run): void {
   objects.description(
-    "Stores objects in the buckets of a folder. Any number of processes may put the same key at the same time: each put is a version, and none is lost.",
+    "Stores versioned objects in buckets; any number of processes may put the same key. Guide: docs/objects.md.",
   );
   endHelp(objects, {
     examples: [
@@ -38,8 +38,9 @@ export function registerObjects(objects: Command, run: Run): void {
       done: "done",
       failed: `${failed}; a condition did not hold, or a version is retained`,
       wrongUsage,
-      nothingToDo: `there is no such object or version; ${nothingThere}`,
+      nothingToDo: "there is no such object or version",
       verificationFailed: damaged,
+      missing,
       tryAgain: "busy, or the answer was lost: try again",
     },
   });

@@ -1,15 +1,19 @@
-// What all verbs of `holdfast objects` have in common: the object store as a part of a store, and the
-// bucket that is meant.
+// Shared by all verbs of `holdfast objects`: the object store as a part of a store, and the bucket.
 import { InvalidArgumentError, Option, type Command } from "commander";
-import { listObjectStores, locateObjects, openObjects, verifyObjects } from "../../../objects/index.ts";
-import { exitCodes } from "../../exit-codes.ts";
+import {
+  listObjectStores,
+  locateObjects,
+  openObjects,
+  verifyObjects,
+  type Bucket,
+  type ObjectStore,
+} from "../../../objects/index.ts";
+import { listPathLocks } from "../../../locks/index.ts";
 import { endHelp } from "../../help.ts";
-import { failed, wrongUsage, type PartNoun, type Verb } from "../../part-verb.ts";
+import { asGiven } from "../../own-words.ts";
+import { failed, tellMissing, wrongUsage, type PartNoun, type Verb } from "../../part-verb.ts";
 import { Progress } from "../../progress.ts";
 import type { Run } from "../../run.ts";
-
-export type OpenObjects = Awaited<ReturnType<typeof openObjects>>;
-export type OpenBucket = Awaited<ReturnType<OpenObjects["bucket"]>>;
 
 export interface BucketFlags {
   readonly bucket?: string;
@@ -17,13 +21,13 @@ export interface BucketFlags {
 
 const bucketDefault = "main";
 
-export const nothingThere = "there is no object store in DIR, or no such bucket: is the share mounted?";
+export const missing = "there is no object store in DIR, or no such bucket: is the share mounted?";
 export const damaged = "an object is damaged, or the file system cannot be used";
-export const exits: { failed: string; wrongUsage: string; nothingToDo: string; verificationFailed: string } = {
+export const exits: { failed: string; wrongUsage: string; verificationFailed: string; missing: string } = {
   failed,
   wrongUsage,
-  nothingToDo: nothingThere,
   verificationFailed: damaged,
+  missing,
 };
 
 export const objectsNoun: PartNoun = {
@@ -34,23 +38,44 @@ export const objectsNoun: PartNoun = {
   locate: (directory) => locateObjects(directory),
   list: listObjectStores,
   verify: verifyObjects,
+  waitsFor: (directory) => ({
+    what: `the turn to collect in ${directory}`,
+    findBlocking: async () => {
+      // The lease is in the lock table of the store, or in that of an object store that is opened
+      // alone.
+      const held = [...(await listPathLocks(directory)), ...(await listPathLocks(`${directory}/..`))];
+      return held.filter(({ path }) => path === "/collect" || path === "/objects/collect");
+    },
+  }),
   stats: async (directory) => {
     await using objects = await openObjects(directory, { create: false });
     const counts = { buckets: 0, objects: 0, bytes: 0 };
-    for (const { name } of await objects.listBuckets()) {
+    let damages = 0;
+    for (const { name, damaged } of await objects.listBuckets()) {
       counts.buckets++;
-      for await (const { size } of (await objects.bucket(name)).objects()) {
-        counts.objects++;
-        counts.bytes += size;
-      }
+      if (damaged === undefined) damages += await countObjects(await objects.bucket(name), counts);
+      else damages++;
     }
-    return counts;
+    return { ...counts, ...(damages === 0 ? {} : { damaged: damages }) };
   },
   collect: async (directory, _retention, options) => {
     await using objects = await openObjects(directory, { create: false });
     return { ...(await objects.collect(options)) };
   },
 };
+
+/** Counts readable objects into `counts`, and returns how many are unreadable. */
+async function countObjects(bucket: Bucket, counts: { objects: number; bytes: number }): Promise<number> {
+  let damages = 0;
+  for (let after: string | undefined; ;) {
+    const page = await bucket.list({ after });
+    counts.objects += page.objects.length;
+    for (const { size } of page.objects) counts.bytes += size;
+    damages += page.damaged?.length ?? 0;
+    if (page.next === undefined) return damages;
+    after = page.next;
+  }
+}
 
 export function objectsVerb(
   parent: Command,
@@ -62,7 +87,7 @@ export function objectsVerb(
     .summary(summary)
     .description(description)
     .argument("<DIR>", "a store, or the directory of an object store")
-    .addOption(new Option("--bucket <name>", `which bucket (default: ${bucketDefault})`));
+    .addOption(new Option("--bucket <name>", `the bucket (default: ${bucketDefault})`));
   for (const option of options) command.addOption(option);
   return endHelp(command, end);
 }
@@ -71,43 +96,45 @@ export function bucketNameOf({ bucket = bucketDefault }: BucketFlags): string {
   return bucket;
 }
 
-/** Nothing is done, with the exit code for it, where no object store is: to open it would make one. */
+/**
+ * Opens the object store for `work`. If there is none, only sets the exit code: opening it would
+ * create one.
+ */
 export async function withObjects(
   directory: string,
   run: Run,
-  action: (objects: OpenObjects) => Promise<void>,
+  action: (objects: ObjectStore) => Promise<void>,
 ): Promise<void> {
   const { directory: path, isThere } = await locateObjects(directory);
   if (isThere) {
     await using objects = await openObjects(path, { create: false });
     return await action(objects);
   }
-  run.exitCode = exitCodes.nothingToDo;
-  const message = `there is no object store in ${path}. \`holdfast objects mb\` makes one with its first bucket.`;
-  const details = { name: "NoObjects", code: "NO_OBJECTS", action: "fix-caller", message, path };
-  run.output.failure({ ...details, exitCode: run.exitCode }, message, "");
+  const shown = asGiven(directory, path);
+  const message = `there is no object store in ${shown}. \`holdfast objects mb\` makes one with its first bucket.`;
+  tellMissing(run, "NO_OBJECTS", message, shown);
 }
 
-/** As above. NO_SUCH_BUCKET. */
+/** Opens a bucket for `work`. Throws NO_SUCH_BUCKET. */
 export async function withBucket(
   directory: string,
   flags: BucketFlags,
   run: Run,
-  action: (bucket: OpenBucket, objects: OpenObjects) => Promise<void>,
+  action: (bucket: Bucket, objects: ObjectStore) => Promise<void>,
 ): Promise<void> {
   await withObjects(directory, run, async (objects) => action(await objects.bucket(bucketNameOf(flags)), objects));
 }
 
 export const versionOption = (description: string): Option => new Option("--version-id <id>", description);
 
-/** `name=value`, any number of times. */
+/** Parses `name=value`, which may be given several times. */
 export function collectPairs(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
   const at = text.indexOf("=");
   if (at < 1) throw new InvalidArgumentError("Write NAME=VALUE.");
   return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
 }
 
-/** The same bytes; a person at a terminal sees how many have passed. */
+/** Passes the bytes on, and shows their number at a terminal. */
 export async function* shown(
   body: AsyncIterable<Uint8Array>,
   what: string,

@@ -1,4 +1,4 @@
-// The command `holdfast objects put`: a file, or what comes in on stdin, becomes a version.
+// The command `holdfast objects put`: turns a file, or stdin, into a version.
 import { Option, type Command } from "commander";
 import { openFile } from "../../../objects/index.ts";
 import { failed } from "../../part-verb.ts";
@@ -18,13 +18,12 @@ interface PutFlags extends BucketFlags {
 export function registerPut(objects: Command, run: Run): void {
   const command = objectsVerb(objects, "put", {
     summary: "store a file, or stdin, as an object",
-    description:
-      "Stores FILE under KEY, or with - what comes in on stdin, and prints the id of the version when it is durable. Where the bucket keeps versions, those before it stay. A reader sees all of it or nothing. With --if-… it is stored only if that holds at that very moment: of many processes one wins.",
+    description: "Stores FILE, or stdin, under KEY, and prints the id of the version once it is durable.",
     options: [
-      new Option("--type <type>", "the content type, as image/jpeg"),
+      new Option("--type <type>", "the content type, such as image/jpeg"),
       new Option("--meta <name=value>", "user metadata; may be repeated").argParser(collectPairs),
       new Option("--tag <name=value>", "a tag; may be repeated").argParser(collectPairs),
-      new Option("--if-absent", "only if there is no such object"),
+      new Option("--if-absent", "only if the object does not exist"),
       new Option("--if-match <etag>", "only if the current object has this ETag"),
       new Option("--if-version <id>", "only if this is the current version"),
     ],
@@ -36,11 +35,11 @@ export function registerPut(objects: Command, run: Run): void {
       done: "stored",
       ...exits,
       failed: `${failed}; the condition does not hold`,
-      nothingToDo: `FILE is not there; ${exits.nothingToDo}`,
-      tryAgain: "the answer was lost: look whether it is there, or try again",
+      nothingToDo: "FILE does not exist",
+      tryAgain: "the answer was lost: check whether the object exists, or try again",
     },
   })
-    .argument("<KEY>", "the name of the object")
+    .argument("<KEY>", "the key of the object")
     .argument("<FILE>", "the file, or - for stdin");
   command.action(async (directory: string, key: string, file: string, flags: PutFlags) => {
     const source: { size?: number; body: AsyncIterable<Uint8Array> } =

@@ -1,13 +1,13 @@
-// The command `holdfast objects rm`: objects are deleted, or versions removed for good.
+// The command `holdfast objects rm`: deletes objects, or removes versions permanently.
 import { Option, type Command } from "commander";
 import { isHoldfastError } from "../../../index.ts";
-import type { DeleteItem } from "../../../objects/index.ts";
+import type { Bucket, DeleteItem } from "../../../objects/index.ts";
 import { printable } from "../../output.ts";
 import { failed } from "../../part-verb.ts";
 import type { Run } from "../../run.ts";
-import { exits, objectsVerb, versionOption, withBucket, type BucketFlags, type OpenBucket } from "./place.ts";
+import { exits, objectsVerb, versionOption, withBucket, type BucketFlags } from "./place.ts";
 
-/** So many are deleted in one call. */
+/** How many are deleted in one call. */
 const atOnce = 100;
 
 interface RmFlags extends BucketFlags {
@@ -20,26 +20,25 @@ interface RmFlags extends BucketFlags {
 
 export function registerRm(objects: Command, run: Run): void {
   const command = objectsVerb(objects, "rm", {
-    summary: "delete objects, or remove versions for good",
-    description:
-      "Deletes an object. Where the bucket keeps versions, this adds a mark of the delete, and all versions stay: removing the mark by its id brings the object back. With --version-id or --all-versions versions are removed for good, unless they are retained. An object that is not there is deleted already: nothing is added then. Prints how many were deleted.",
+    summary: "delete objects, or remove versions permanently",
+    description: "Deletes an object by a delete marker, or removes versions permanently; prints how many.",
     options: [
-      versionOption("remove this version for good"),
-      new Option("-r, --recursive", "all objects whose key begins with KEY; without a KEY all of the bucket"),
-      new Option("--all-versions", "remove every version and every mark of a delete for good").conflicts("versionId"),
+      versionOption("remove this version permanently"),
+      new Option("-r, --recursive", "all objects with the prefix KEY; without KEY all objects of the bucket"),
+      new Option("--all-versions", "remove every version and delete marker permanently").conflicts("versionId"),
       new Option("--if-match <etag>", "only if the current object has this ETag").conflicts("recursive"),
-      new Option("--bypass-governance", "also what is retained in the mode governance"),
+      new Option("--bypass-governance", "also remove versions retained in governance mode"),
     ],
     examples: [
       "holdfast objects rm /mnt/shop cats/tom.jpg --bucket photos",
       "holdfast objects rm /mnt/shop --bucket photos --recursive --all-versions",
     ],
     exits: {
-      done: "deleted, or not there: it says which",
+      done: "deleted, or the object did not exist: prints which",
       ...exits,
       failed: `${failed}; the condition does not hold, or it is retained`,
     },
-  }).argument("[KEY]", "the name of the object");
+  }).argument("[KEY]", "the key of the object");
   command.action(async (directory: string, key: string | undefined, flags: RmFlags) => {
     if (key === undefined && flags.recursive !== true) command.error("error: name a KEY, or give --recursive");
     if (flags.recursive === true && flags.versionId !== undefined)
@@ -68,8 +67,8 @@ function isOneObject({ recursive, allVersions, ifMatch }: RmFlags): boolean {
   return recursive !== true && allVersions !== true && ifMatch === undefined;
 }
 
-/** Also a mark of a delete, if its id was given. */
-async function isThere(bucket: OpenBucket, key: string, { versionId }: RmFlags): Promise<boolean> {
+/** True if something was deleted; also for a delete marker, if its id was given. */
+async function isThere(bucket: Bucket, key: string, { versionId }: RmFlags): Promise<boolean> {
   try {
     await bucket.head(key, { versionId });
     return true;
@@ -79,7 +78,7 @@ async function isThere(bucket: OpenBucket, key: string, { versionId }: RmFlags):
   }
 }
 
-async function* meant(bucket: OpenBucket, key: string, flags: RmFlags, run: Run): AsyncGenerator<DeleteItem> {
+async function* meant(bucket: Bucket, key: string, flags: RmFlags, run: Run): AsyncGenerator<DeleteItem> {
   const { signal } = run;
   const { recursive = false, allVersions = false, bypassGovernance } = flags;
   if (allVersions) {

@@ -1,6 +1,7 @@
-// The access log: one line of JSON for each request, on stdout. A reader that is slow, or gone, does
-// not keep requests waiting: lines that it does not take are counted instead of kept.
+// The access log: one line of JSON per request, on stdout. A reader that is slow or gone does not
+// block requests: lines that it does not take are counted, not kept.
 import type { S3AccessEntry } from "../../../s3/index.ts";
+import { messageOf } from "../../failure.ts";
 import type { Sink } from "../../output.ts";
 
 const pendingMax = 10_000;
@@ -22,7 +23,7 @@ export class AccessLog {
     this.#write({
       ...rest,
       durationMs: Math.round(durationMs * 10) / 10,
-      ...(error === undefined ? {} : { error: error instanceof Error ? error.message : "unknown" }),
+      ...(error === undefined ? {} : { error: messageOf(error) }),
     });
   }
 

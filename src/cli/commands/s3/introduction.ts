@@ -1,17 +1,18 @@
-// What a gateway says when it has started: where it is, its key pair, and examples to be pasted.
+// The text that a gateway prints when it has started: its address, its key pair, and examples to
+// paste.
 import type { S3Credentials } from "../../../s3/index.ts";
 
 export interface Introduction {
   readonly url: string;
   readonly region: string;
-  /** For people: a directory, or "memory". */
+  /** What the gateway serves: a directory, or "memory". */
   readonly place: string;
   readonly first: S3Credentials;
   readonly isGenerated: boolean;
   readonly bucket: string;
 }
 
-/** The secret is shown if it was made now: one that was given is known. */
+/** The secret is shown only if it was generated now: the user knows any other. */
 export function introductionText(introduction: Introduction): string {
   const { url, region, place, first, isGenerated, bucket } = introduction;
   const { accessKeyId } = first;
@@ -32,7 +33,7 @@ AWS SDK for JavaScript:
 `;
 }
 
-/** For `.` of a shell: all that the AWS CLI and SDKs want to know. */
+/** Returns a file to source in a shell, with everything that the AWS CLI and SDKs need. */
 export function environmentText({ url, region, first }: Introduction): string {
   const { accessKeyId, secretAccessKey } = first;
   const variables = {

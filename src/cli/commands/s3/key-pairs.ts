@@ -1,4 +1,4 @@
-// The key pairs that a gateway knows: from flags, from the environment, from a file, or made here.
+// The key pairs of a gateway: from flags, from the environment, from a file, or generated here.
 import { randomBytes, randomInt } from "node:crypto";
 import type { Command } from "commander";
 import type { S3Credentials } from "../../../s3/index.ts";
@@ -11,9 +11,9 @@ export interface KeyFlags {
 }
 
 export interface KeyPairs {
-  /** Never empty. The first one is what examples are written with. */
+  /** The key pairs, at least one. Examples use the first one. */
   readonly all: readonly [S3Credentials, ...S3Credentials[]];
-  /** The first one was made now: this is the only time that its secret is shown. */
+  /** True if the first one was generated now. Its secret is shown only this time. */
   readonly isGenerated: boolean;
 }
 
@@ -37,12 +37,12 @@ const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 /** As long as those of AWS, which some clients check. */
 function generate(): S3Credentials {
   const id = Array.from({ length: 18 }, () => letters[randomInt(letters.length)]).join("");
-  // Only letters and digits: a secret is pasted into shells and files of all kinds.
+  // Only letters and digits, because people paste a secret into shells and all kinds of files.
   const secret = randomBytes(60).toString("base64").replaceAll(/[+/=]/g, "").slice(0, 40);
   return pair(`HF${id}`, secret);
 }
 
-/** What each pair must look like is for the gateway to say. */
+/** Parses a pair. The gateway checks its parts. */
 async function readKeys(path: string, command: Command): Promise<readonly S3Credentials[]> {
   const text = (await read(path)).toString("utf8");
   let list: unknown;

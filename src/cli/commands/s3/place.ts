@@ -1,27 +1,39 @@
-// What a gateway serves and how: its objects in a folder or in memory, its buckets, its certificate.
+// Opens what a gateway serves: its objects in a folder or in memory, its buckets, its certificate.
 import { isHoldfastError, openStore } from "../../../index.ts";
 import { fileBody } from "../../../handoff/index.ts";
 import { openObjects, type ObjectStore } from "../../../objects/index.ts";
 import type { S3GatewayOptions } from "../../../s3/index.ts";
+import { isDatabase } from "../location.ts";
 
 export interface OpenPlace {
   readonly objects: ObjectStore;
   close(): Promise<void>;
 }
 
-/** Without a directory in memory. A directory that is a store has its objects in it. */
-export async function openPlace(directory: string | undefined): Promise<OpenPlace> {
+/**
+ * Opens the object store in `directory`, or one in memory without a directory. If the directory is
+ * a store, opens its objects. Throws NOT_A_STORE if there is none and `create` is false.
+ */
+export async function openPlace(
+  directory: string | undefined,
+  { create }: { readonly create: boolean },
+): Promise<OpenPlace> {
+  if (directory !== undefined && isDatabase(directory)) return await openAlone(directory, create);
   try {
     const store = await openStore(directory ?? "memory:", directory === undefined ? {} : { create: false });
     return { objects: await store.objects(), close: () => store.close() };
   } catch (error) {
     if (directory === undefined || !isHoldfastError(error, "NOT_A_STORE")) throw error;
-    const objects = await openObjects(directory);
-    return { objects, close: () => objects.close() };
+    return await openAlone(directory, create);
   }
 }
 
-/** Another gateway that starts at the same time may be faster. */
+async function openAlone(directory: string, create: boolean): Promise<OpenPlace> {
+  const objects = await openObjects(directory, { create });
+  return { objects, close: () => objects.close() };
+}
+
+/** Another gateway that starts at the same time may have created the bucket. */
 export async function makeBuckets(objects: ObjectStore, names: readonly string[]): Promise<readonly string[]> {
   for (const name of names)
     await objects.createBucket(name).catch((error: unknown) => {

@@ -4,9 +4,10 @@ import type { ObjectStore } from "../../../objects/index.ts";
 import { startS3Gateway, type S3AccessEntry, type S3Gateway, type S3GatewayOptions } from "../../../s3/index.ts";
 import { parseDuration } from "../../duration.ts";
 import { exitCodes } from "../../exit-codes.ts";
+import { messageOf } from "../../failure.ts";
 import { endHelp } from "../../help.ts";
 import { printable } from "../../output.ts";
-import { failed, wrongUsage } from "../../part-verb.ts";
+import { failed, noCreateOption, wrongUsage } from "../../part-verb.ts";
 import type { Run } from "../../run.ts";
 import { collect as addWord } from "../events/log.ts";
 import { AccessLog } from "./access-log.ts";
@@ -24,6 +25,8 @@ interface S3Flags extends KeyFlags, TlsFlags {
   readonly accessLog?: true;
   readonly printEnv?: true;
   readonly memory?: true;
+  /** False for `--no-create`. */
+  readonly create: boolean;
   readonly connections: number;
   readonly collect: number;
   readonly drain: number;
@@ -31,47 +34,49 @@ interface S3Flags extends KeyFlags, TlsFlags {
 
 export function registerS3(s3: Command, run: Run): void {
   s3.description(
-    "Serves the buckets of an object store to every client that speaks S3, until it is told to end (Ctrl-C, SIGTERM). Any number of gateways, on any number of machines, may serve one folder. Without a key pair one is made and printed, once: it is valid until the gateway ends. GET /-/health says whether the folder answers; with --metrics, GET /-/metrics counts requests in the text format of Prometheus.",
+    "Serves the buckets of an object store over S3 until it is stopped; several gateways may share one folder. Guide: docs/s3.md.",
   )
-    .argument("[DIR]", "the directory of the object store, or a store; made if it is not there")
-    .addOption(new Option("--port <n>", "0: any that is free").argParser(parsePort).default(9000))
+    .argument("[DIR]", "the directory of the object store, or a store; created if missing")
+    .addOption(new Option("--port <n>", "the port; 0: any free one").argParser(parsePort).default(9000))
     .addOption(new Option("--host <address>", "the address to listen on").default("127.0.0.1"))
-    .addOption(new Option("--access-key <id>", "the id of the key pair").env("HOLDFAST_S3_ACCESS_KEY"))
     .addOption(
-      new Option("--secret-key <secret>", "its secret; in the environment other users do not see it").env(
+      new Option("--access-key <id>", "the id of the key pair (default: a new pair, printed once)").env(
+        "HOLDFAST_S3_ACCESS_KEY",
+      ),
+    )
+    .addOption(
+      new Option("--secret-key <secret>", "its secret; other users cannot see it in the environment").env(
         "HOLDFAST_S3_SECRET_KEY",
       ),
     )
     .addOption(
       new Option(
         "--keys <file>",
-        'more key pairs, as JSON: [{"accessKeyId":"ci","secretAccessKey":"…","rights":"read-only","only":["builds"]}]; rights are owner, read-write or read-only, only is a list of buckets and bucket/prefix; with an account, a pair has the buckets of that account and what others grant to it',
+        'more key pairs, as JSON: [{"accessKeyId":"ci","secretAccessKey":"…","rights":"read-only","only":["builds"]}]; rights: owner, read-write or read-only; only: buckets and bucket/prefix; account: own buckets',
       ),
     )
-    .addOption(new Option("--bucket <name>", "make this bucket if it is not there; may be repeated").argParser(addWord))
-    .addOption(new Option("--region <name>", "what clients must sign for").default("us-east-1"))
-    .addOption(new Option("--domain <name>", "also answer bucket.NAME: virtual-host style"))
+    .addOption(new Option("--bucket <name>", "create this bucket if it is missing; may be repeated").argParser(addWord))
+    .addOption(new Option("--region <name>", "the region that clients must sign for").default("us-east-1"))
+    .addOption(new Option("--domain <name>", "also serve bucket.NAME: virtual-host style"))
     .addOption(new Option("--cert <file>", "TLS: the certificate and its chain, PEM"))
     .addOption(new Option("--key <file>", "TLS: its private key, PEM"))
-    .addOption(new Option("--metrics", "answer /-/metrics, without a signature"))
-    .addOption(new Option("--access-log", "a line of JSON on stdout for each request").conflicts("printEnv"))
-    .addOption(new Option("--print-env", "print what a shell needs for the AWS CLI and SDKs, secret and all"))
-    .addOption(new Option("--memory", "in memory, for tests: nothing is kept"))
+    .addOption(new Option("--metrics", "serve Prometheus metrics at /-/metrics, without a signature"))
+    .addOption(new Option("--access-log", "print a line of JSON for each request").conflicts("printEnv"))
+    .addOption(new Option("--print-env", "print shell variables for the AWS CLI and SDKs, including the secret"))
+    .addOption(new Option("--memory", "store everything in memory, for tests"))
+    .addOption(noCreateOption("object store"))
     .addOption(
-      new Option(
-        "--connections <n>",
-        "how many may be open; then the one that has waited for a request for the longest is closed for a new one, and if each has a request, the new one is answered 503 SlowDown",
-      )
+      new Option("--connections <n>", "the number of open connections; beyond it, idle ones are closed first")
         .argParser(parseConnections)
         .default(1000),
     )
     .addOption(
-      new Option("--collect <duration>", "how often expired objects and leftovers are removed; 0s: never")
+      new Option("--collect <duration>", "how often to remove expired objects and leftovers; 0s: never")
         .argParser(parseDuration)
         .default(3_600_000, "1h"),
     )
     .addOption(
-      new Option("--drain <duration>", "how long to wait for requests that run when told to end")
+      new Option("--drain <duration>", "when stopped, how long to let running requests finish")
         .argParser(parseDuration)
         .default(10_000, "10s"),
     );
@@ -82,10 +87,11 @@ export function registerS3(s3: Command, run: Run): void {
       "holdfast s3 --memory --port 0 --bucket test --print-env > s3.env & … . ./s3.env",
     ],
     exits: {
-      done: "it was told to end, and has finished what was running",
+      done: "stopped, after finishing the running requests",
       failed: `${failed}; the port is in use`,
       wrongUsage,
-      nothingToDo: "a file that --keys, --cert or --key names is not there",
+      nothingToDo: "a file of --keys, --cert or --key does not exist",
+      missing: "with --no-create: there is no object store in DIR",
       verificationFailed: "the object store is damaged, or its file system cannot be used",
     },
   });
@@ -109,7 +115,7 @@ export function registerS3(s3: Command, run: Run): void {
         warnOf(entry, run);
       },
     };
-    const opened = await openPlace(directory);
+    const opened = await openPlace(directory, { create: flags.create });
     try {
       const buckets = await makeBuckets(opened.objects, flags.bucket ?? []);
       const gateway = await start(opened.objects, options, run);
@@ -126,7 +132,7 @@ export function registerS3(s3: Command, run: Run): void {
   });
 }
 
-/** Undefined, with the exit code for it, where the address cannot be had. */
+/** Starts the gateway. If the address is not available, returns undefined and sets the exit code. */
 async function start(objects: ObjectStore, options: S3GatewayOptions, run: Run): Promise<S3Gateway | undefined> {
   try {
     return await startS3Gateway(objects, options);
@@ -141,7 +147,7 @@ async function start(objects: ObjectStore, options: S3GatewayOptions, run: Run):
   }
 }
 
-const hintOf: Readonly<Record<string, string>> = {
+export const hintOf: Readonly<Record<string, string>> = {
   EADDRINUSE: "Another program has this port: choose another one with --port, or 0 for any.",
   EADDRNOTAVAIL: "This machine does not have the address that --host names.",
   EACCES: "This user may not listen there: ports below 1024 are for root.",
@@ -168,7 +174,7 @@ function introduce(
   run.output.result({ url, port, region, accessKeyId, ...secret, buckets }, () => introductionText(introduction));
 }
 
-/** All addresses of a machine are none that a client can use. */
+/** Returns the URL for examples: a client cannot use the wildcard address. */
 function shownUrl(url: string): string {
   return url.replace(/\/\/(0\.0\.0\.0|\[::\])/, "//localhost");
 }
@@ -186,7 +192,7 @@ async function serve(gateway: S3Gateway, objects: ObjectStore, flags: S3Flags, r
   await gateway.close({ drainMs: flags.drain });
 }
 
-/** What the client was not told. */
+/** Reports internal errors, which the client does not get. */
 function warnOf({ id, method, target, code, error }: S3AccessEntry, run: Run): void {
   if (error === undefined) return;
   const message = `${method} ${printable(target)}: ${code ?? ""}, request ${id}: ${textOf(error)}`;
@@ -194,10 +200,10 @@ function warnOf({ id, method, target, code, error }: S3AccessEntry, run: Run): v
 }
 
 function textOf(error: unknown): string {
-  return printable(error instanceof Error ? error.message : String(error));
+  return printable(messageOf(error));
 }
 
-function parsePort(text: string): number {
+export function parsePort(text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
   throw new InvalidArgumentError("Write a port from 0 to 65535.");

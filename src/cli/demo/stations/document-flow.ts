@@ -1,5 +1,5 @@
-// Document flow: every workstation hands documents over to all the others, and works on what it is
-// handed. A document is done when its result is in the ledger.
+// Document flow: every workstation hands documents over to all the others, and processes those it
+// receives. A document is done when its result is in the ledger.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk } from "../../../durable/index.ts";
 import { openHandoff, type Handoff } from "../../../handoff/index.ts";
@@ -43,7 +43,8 @@ class DocumentStation implements Station {
     if (forgets) return receipt;
     const key = keyOf(receipt);
     await this.#box.publish({ "document.txt": `${receipt.what} of ${this.#clerk.workstation}` }, { key, signal });
-    // More than comes in, so that nothing piles up. The receipt is for what was handed over.
+    // Processes more documents than it hands over, so that nothing piles up. The receipt is for the
+    // document that was handed over.
     for (let times = 0; times < 2; times++) await workOne(this.#box, this.#clerk.workstation);
     return receipt;
   }
@@ -57,7 +58,7 @@ async function openBox({ directory }: Place): Promise<Handoff> {
   return await openHandoff(`${directory}/documents`);
 }
 
-/** False when there is nothing to do. */
+/** Processes one document. Returns false if there is none. */
 async function workOne(box: Handoff, by: string): Promise<boolean> {
   const delivery = await box.take();
   if (delivery === undefined) return false;
@@ -65,7 +66,7 @@ async function workOne(box: Handoff, by: string): Promise<boolean> {
     const text = await delivery.text("document.txt");
     await delivery.ack({ by, read: text.length });
   } catch (error) {
-    // It slept past its lease: another workstation does it, or has done it.
+    // This workstation slept past its lease. Another one processes the document.
     if (!isHoldfastError(error, "CLAIM_LOST", "LOCK_LOST", "OUTCOME_UNKNOWN") && !delivery.signal.aborted) throw error;
   }
   return true;
@@ -75,7 +76,7 @@ function keyOf({ session, sequence }: Pick<Receipt, "session" | "sequence">): st
   return `${session}:${sequence}`;
 }
 
-/** Works off what is left, as any workstation would, and then looks for each document. */
+/** Processes the remaining documents like any workstation, then searches for each document. */
 async function auditDocuments(place: Place, receipts: readonly Receipt[]): Promise<Findings> {
   const disorder: string[] = [];
   await readNoted(disorder, async () => {
@@ -105,7 +106,10 @@ async function auditDocuments(place: Place, receipts: readonly Receipt[]): Promi
   };
 }
 
-/** Whether a workstation has a document in hand: one that was killed here has given it back by now. */
+/**
+ * True if a live workstation has claimed a document: the claims of killed ones were returned by
+ * now.
+ */
 async function isWorkedOn({ disk, directory }: Place): Promise<boolean> {
   for (const part of ["processing", "staging"])
     for (const holder of await namesIn(disk, `${directory}/documents/${part}`, []))
@@ -113,7 +117,7 @@ async function isWorkedOn({ disk, directory }: Place): Promise<boolean> {
   return false;
 }
 
-/** The keys of the records in one part of the box. */
+/** Returns the keys of the records in one part of the box. */
 async function keysUnder({ disk, directory }: Place, part: string, disorder: string[]): Promise<string[]> {
   const keys: string[] = [];
   const parent = `${directory}/documents/${part}`;
@@ -128,13 +132,13 @@ async function keysUnder({ disk, directory }: Place, part: string, disorder: str
   return keys;
 }
 
-/** Empty for a directory that is not there: no document has come so far. */
+/** Empty if the directory does not exist: no document has arrived so far. */
 async function namesIn(disk: Disk, directory: string, disorder: string[]): Promise<readonly string[]> {
   if ((await disk.findStat(directory)) === undefined) return [];
   return (await readNoted(disorder, () => disk.list(directory))) ?? [];
 }
 
-/** Undefined for what no workstation has written. */
+/** Undefined for bytes that no workstation wrote. */
 function findKey(bytes: Uint8Array): string | undefined {
   try {
     const { body } = JSON.parse(Buffer.from(bytes).toString()) as { body: { key?: unknown } };

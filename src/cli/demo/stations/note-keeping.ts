@@ -1,5 +1,5 @@
-// Note keeping: workstations write, move and remove notes in one tree of files, and search it meanwhile. What is found
-// must be there, and every note must be found.
+// Note keeping: workstations write, move and remove notes in one tree of files, and search it
+// meanwhile. Every hit must exist, and every note must be found.
 import { setTimeout as sleep } from "node:timers/promises";
 import { openFiles, type FileTree } from "../../../files/index.ts";
 import { isHoldfastError } from "../../../index.ts";
@@ -17,7 +17,7 @@ import {
 } from "./station.ts";
 
 const station = "notes";
-/** For the work that workstations which were killed have left. */
+/** The timeout for work that killed workstations left behind. */
 const settleMs = 60_000;
 
 export const noteKeeping: StationKind = {
@@ -58,7 +58,7 @@ class NoteStation implements Station {
     await this.#notes.close();
   }
 
-  /** A note that is removed is written anew elsewhere: every audit to come can count it. */
+  /** After a remove, the note is written again elsewhere, so that every later audit can count it. */
   async #putAway(note: Note, waiting: { signal: AbortSignal; timeoutMs: number }): Promise<void> {
     const [first, last] = [firstPathOf(note), lastPathOf(note)];
     if (wayOf(note) === "move") await this.#notes.move(first, last, waiting);
@@ -67,7 +67,7 @@ class NoteStation implements Station {
     await this.#notes.write(last, textOf(note), waiting);
   }
 
-  /** Only this workstation touches the note: what is found of it must be where it is. */
+  /** Only this workstation changes the note, so a hit must have its current path. */
   async #search(note: Note): Promise<void> {
     for (const { path } of await this.#notes.search(wordOf(note)))
       if (path !== lastPathOf(note)) throw new Error(`a search for ${wordOf(note)} found ${path}, where it is not`);
@@ -78,7 +78,7 @@ async function openNotes({ directory }: Place): Promise<FileTree> {
   return await openFiles(`${directory}/notes`);
 }
 
-/** No other note has this word. */
+/** Returns a word that no other note has. */
 function wordOf({ session, sequence }: Note): string {
   return `note${session}n${sequence}`;
 }
@@ -97,13 +97,13 @@ function wayOf({ sequence }: Note): (typeof ways)[number] {
   return ways[Math.floor(sequence / noteKeeping.every) % ways.length] ?? "leave";
 }
 
-/** Where a note is when its receipt is given. */
+/** The path of a note when its receipt is issued. */
 function lastPathOf(note: Note): string {
   if (wayOf(note) === "leave") return firstPathOf(note);
   return `${wayOf(note) === "move" ? "shelf" : "archive"}/${note.session}/${wordOf(note)}.md`;
 }
 
-/** Works off what is left, as any workstation would, and then searches for each note. */
+/** Indexes the remaining changes like any workstation, then searches for each note. */
 async function auditNotes(place: Place, receipts: readonly Receipt[]): Promise<Findings> {
   const [lost, disorder]: [string[], string[]] = [[], []];
   let count = 0;
@@ -124,7 +124,7 @@ async function auditNotes(place: Place, receipts: readonly Receipt[]): Promise<F
   };
 }
 
-/** A workstation that has joined from elsewhere may be at work: what it has locked, it lets go of. */
+/** A workstation that joined from elsewhere may still work. It releases its locks after a while. */
 async function findLocksLeft(locks: PathLocks): Promise<string[]> {
   const held = async (): Promise<readonly HeldLock[]> =>
     (await locks.list()).filter(({ path }) => !path.startsWith("/"));

@@ -1,7 +1,7 @@
 // Price labels: every workstation overwrites the same few objects. Each label that was put is a
 // version, and stays.
 import { isHoldfastError } from "../../../index.ts";
-import { openObjects } from "../../../objects/index.ts";
+import { openObjects, type Bucket, type ObjectStore } from "../../../objects/index.ts";
 import {
   readNoted,
   type Clerk,
@@ -13,13 +13,10 @@ import {
   type WorkOptions,
 } from "./station.ts";
 
-type ObjectStore = Awaited<ReturnType<typeof openObjects>>;
-type Bucket = Awaited<ReturnType<ObjectStore["bucket"]>>;
-
 const station = "labels";
 const bucketName = "labels";
 const keys = ["lamp", "chair"];
-/** So that a torn label would show. */
+/** The filling of a label, which makes a torn one visible. */
 const ruler = "-".repeat(500);
 
 export const priceLabels: StationKind = {
@@ -61,7 +58,7 @@ async function openLabels({ directory }: Place): Promise<ObjectStore> {
   return await openObjects(`${directory}/labels`);
 }
 
-/** Any of the workstations makes it. */
+/** Any workstation may have created the bucket. */
 async function getBucket(objects: ObjectStore): Promise<Bucket> {
   try {
     return await objects.createBucket(bucketName, { versioning: "enabled" });
@@ -82,7 +79,7 @@ function labelOf(piece: Piece): string {
   return `${id}\n${ruler}\n${id}\n`;
 }
 
-/** Undefined for what no workstation has put. */
+/** Returns undefined for a label that no workstation put. */
 function findId(text: string): string | undefined {
   const [session = "", sequence = ""] = (text.split("\n")[0] ?? "").split(":");
   const piece = { session, sequence: Number(sequence) };

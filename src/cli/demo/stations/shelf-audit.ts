@@ -1,18 +1,18 @@
-// The audit of the shelves: from the journals of all workstations, whether any two conflicting
-// locks were ever held at once.
+// The audit of the shelves: the journals of all workstations show whether two conflicting locks
+// were ever held at once.
 import { readNoted, type Findings, type Place, type Receipt } from "./station.ts";
 
 const journalBytesMax = 100_000_000;
 const shelfBytesMax = 100;
 
 /**
- * One line of a journal: what was found on each shelf when the lock was had, or, without that, that
- * all was written.
+ * One line of a journal: what was found on each shelf when the lock was acquired, or, without
+ * `saw`, that everything was written.
  */
 export interface JournalLine {
   readonly sequence: number;
   readonly fence: number;
-  /** By shelf, the fence of the visit before. */
+  /** By shelf, the fence of the previous visit. */
   readonly saw?: Readonly<Record<string, number>>;
 }
 
@@ -20,17 +20,15 @@ export interface JournalLine {
 interface Visit {
   readonly who: string;
   readonly fence: number;
-  /** The fence that lay there when the visit began. */
+  /** The fence on the shelf when the visit began. */
   readonly saw: number;
-  /**
-   * Everything was written before the lock was released; otherwise the process was killed inside.
-   */
+  /** True if everything was written before the lock was released; otherwise the process was killed inside. */
   isDone: boolean;
 }
 
 /**
- * Nothing here compares clocks: the fence of the visitor before is what each has seen on the shelf.
- * If two were inside at once, one of them cannot have seen what the other has left.
+ * Finds visits that overlapped, without comparing clocks: each visitor recorded the fence of the
+ * one before it. If two visits overlapped, one visitor cannot have seen what the other left.
  */
 export async function auditShelves(
   place: Place,
@@ -55,7 +53,7 @@ export async function auditShelves(
   };
 }
 
-/** `left` is what lies there now, if that can be read. */
+/** `left` is the current content of the shelf, if it is readable. */
 function findDisorder(shelf: string, visits: readonly Visit[], left = Infinity): string[] {
   const disorder: string[] = [];
   let last: Visit | undefined;
@@ -72,7 +70,7 @@ function findDisorder(shelf: string, visits: readonly Visit[], left = Infinity):
 }
 
 interface Journals {
-  /** Of everything that was written to its end. */
+  /** Returns the lines that were written to their end. */
   readonly done: ReadonlySet<string>;
   readonly visits: ReadonlyMap<string, Visit[]>;
   readonly doubled: readonly string[];
@@ -84,7 +82,7 @@ async function readJournals({ disk, directory }: Place, disorder: string[]): Pro
     const [workstation = "", session = ""] = name.split("~");
     const path = `${directory}/journals/${name}`;
     const bytes = await readNoted(disorder, () => disk.readFile(path, journalBytesMax));
-    // Behind the last line break is what a process was writing when it was killed.
+    // The text after the last line break is what a process was writing when it was killed.
     const lines = Buffer.from(bytes ?? [])
       .toString()
       .split("\n")
@@ -116,7 +114,7 @@ async function readJournals({ disk, directory }: Place, disorder: string[]): Pro
   return { done, visits, doubled };
 }
 
-/** Undefined for what no workstation has written. */
+/** Undefined for a line that no workstation wrote. */
 function findLine(text: string): JournalLine | undefined {
   try {
     const { sequence, fence, saw } = JSON.parse(text) as Partial<Record<keyof JournalLine, unknown>>;
@@ -130,10 +128,10 @@ function findLine(text: string): JournalLine | undefined {
   }
 }
 
-/** The fence that lies on a shelf. */
+/** Returns the fence on a shelf. */
 export async function readShelf({ disk, directory }: Place, shelf: string): Promise<number> {
   const bytes = await disk.readFile(`${directory}/warehouse/${shelf}`, shelfBytesMax);
-  // Empty for the moment in which it is made.
+  // Another workstation is just creating the file.
   return Number.parseInt(Buffer.from(bytes).toString(), 10) || 0;
 }
 

@@ -1,5 +1,5 @@
 // Shelf work: a path lock on a shelf, on a room with all its shelves, or on two shelves at once,
-// and a journal that shows afterwards whether two were inside.
+// and a journal that shows afterwards whether two conflicting locks were held at once.
 import { ensureDirectory, replace, type DiskFile } from "../../../durable/index.ts";
 import { isHoldfastError } from "../../../index.ts";
 import { openPathLocks, type PathHold, type PathLocks } from "../../../locks/index.ts";
@@ -70,7 +70,7 @@ class ShelfStation implements Station {
     await this.#journal.close();
   }
 
-  /** One of the three kinds of locks, on whatever chance says. */
+  /** Takes one of the three kinds of locks, on random shelves. */
   async #lock(waiting: { signal: AbortSignal; timeoutMs: number }): Promise<[string, PathHold, readonly string[]]> {
     const [from, to] = [pick(shelves), pick(shelves)];
     const chance = Math.random();
@@ -83,8 +83,8 @@ class ShelfStation implements Station {
   }
 
   async #leave(shelf: string, fence: number): Promise<void> {
-    // Not synced, here and in the journal: a process that is killed leaves what it wrote, and the
-    // demo cuts no power.
+    // Neither this file nor the journal is synced: the demo kills processes but cuts no power, and
+    // a killed process leaves what it wrote.
     const path = `${this.#place.directory}/warehouse/${shelf}`;
     await replace(this.#place.ground.staging, path, Buffer.from(`${fence}\n`), { sync: false });
   }
@@ -97,14 +97,14 @@ class ShelfStation implements Station {
 }
 
 /**
- * Before it is locked for the first time: a client of a network mount would remember that it was
- * not there.
+ * The file is created before it is first locked: the client of a network mount would cache that it
+ * does not exist.
  */
 async function makeShelf({ disk, directory }: Place, shelf: string): Promise<void> {
   try {
     await disk.createFile(`${directory}/warehouse/${shelf}`, Buffer.from("0\n"), { sync: false });
   } catch (error) {
-    // Another has made it.
+    // Another workstation created it.
     if (!isHoldfastError(error, "IO_ERROR") || error.errno !== "EEXIST") throw error;
   }
 }

@@ -1,5 +1,5 @@
-// Stock sales: every till sells from the same few articles. What is left is known only from the
-// events. A sale is appended on condition that no other till has sold meanwhile.
+// Stock sales: every till sells from the same few articles. Only the events tell how many are left.
+// A sale is appended on condition that no other till has sold meanwhile.
 import {
   decide,
   modelsOf,
@@ -81,7 +81,7 @@ class StockStation implements Station {
       );
       return { station, ...this.#clerk, sequence, what: result };
     } catch (error) {
-      // Too slow for the others this time: nothing was written.
+      // Others were always faster this time. Nothing was written.
       if (isHoldfastError(error, "APPEND_CONDITION_FAILED", "LOCK_TIMEOUT")) return undefined;
       throw error;
     }
@@ -125,7 +125,7 @@ async function auditStock(place: Place, receipts: readonly Receipt[]): Promise<F
 
 type StockEvent = SequencedEvent<Stocked | Sold>;
 
-/** In order, to the end or as far as it can be read. */
+/** Reads the log in order, to its end or as far as it is readable. */
 async function readStock(place: Place, disorder: string[]): Promise<StockEvent[]> {
   const events: StockEvent[] = [];
   await readNoted(disorder, async () => {

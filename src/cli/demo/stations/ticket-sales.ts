@@ -1,5 +1,5 @@
 // Ticket sales: the next number comes from a plain file that only the store lock protects, and the
-// sale goes into a chain that never forgets.
+// sale goes into a permanent chain.
 import { Chain, ensureDirectory, replace, type RecordKind } from "../../../durable/index.ts";
 import { isHoldfastError } from "../../../index.ts";
 import { openStoreLock, type StoreLock } from "../../../locks/index.ts";
@@ -71,15 +71,16 @@ class TicketStation implements Station {
   }
 
   /**
-   * No other process is in here until the lock is released, or until this process is dead.
-   * Undefined when it slept so long that it lost the lock, and others have sold.
+   * Sells a ticket under the store lock: no other process sells until the lock is released or this
+   * process is dead. Returns undefined if this process slept so long that it lost the lock.
    */
   async #sell(sequence: number, forgets: boolean): Promise<Sale | undefined> {
     const sale: Sale = { ...this.#clerk, sequence, ticket: (await this.#lastTicket()) + 1 };
-    // Before the sale, so that a kill between the two loses a number and never sells one twice.
+    // The number is written before the sale: a kill between the two loses a number, and never sells
+    // one twice.
     await replace(this.#place.ground.staging, this.#counter, Buffer.from(`${sale.ticket}\n`));
     if (forgets) return sale;
-    // Others have sold since: going to the end first saves a try that would be lost.
+    // Reads the end of the chain first: if others have sold since, an attempt would only fail.
     await this.#sales.last();
     const entry = await this.#sales.append(idOf(sale), (newest) =>
       (newest?.body.ticket ?? 0) < sale.ticket ? sale : undefined,
@@ -92,8 +93,8 @@ class TicketStation implements Station {
       const text = Buffer.from(await this.#place.disk.readFile(this.#counter, counterBytesMax)).toString();
       return Number.parseInt(text, 10);
     } catch (error) {
-      // Nothing was ever sold here. On a network mount it may be an old answer: then the chain
-      // refuses the ticket.
+      // Nothing was sold so far. On a network mount this may be stale; then the chain refuses the
+      // ticket.
       if (isHoldfastError(error, "IO_ERROR") && error.errno === "ENOENT") return 0;
       throw error;
     }
@@ -139,15 +140,14 @@ async function auditSales(place: Place, receipts: readonly Receipt[]): Promise<F
   };
 }
 
-/** All that can be read, in order; what is missing or damaged is told in `disorder`. */
+/** Returns everything readable, in order. Adds missing and damaged tickets to `disorder`. */
 async function readSales(place: Place, disorder: string[]): Promise<Sale[]> {
   const chain = salesOf(place);
   const directory = `${place.directory}/sales`;
   const names = (await readNoted(disorder, () => place.disk.list(directory))) ?? [];
   const sales: Sale[] = [];
   let next = 1;
-  // By the names that are there, and not from the end that the chain knows: a chain whose end is
-  // damaged has none.
+  // Finds the last number by the names in the directory: a chain cannot find a damaged end.
   for (const name of names.filter((each) => /^\d{10}$/.test(each)).sort()) {
     const number = Number(name);
     if (number > next) disorder.push(`a gap where something was: ${directory}/${namesOf(next, number - 1)}`);
@@ -158,7 +158,7 @@ async function readSales(place: Place, disorder: string[]): Promise<Sale[]> {
   return sales;
 }
 
-/** "0000000005", or "0000000005 to 0000000007". */
+/** Returns "0000000005", or "0000000005 to 0000000007". */
 function namesOf(first: number, last: number): string {
   return [...new Set([first, last])].map((number) => String(number).padStart(10, "0")).join(" to ");
 }

@@ -1,7 +1,6 @@
-// The page that a person reads after an examination: the answers in a column, and more only where
-// something is not good.
-import type { CheckVerdict, DoctorCheck, DoctorReport, DoctorVerdict } from "../index.ts";
-import { wrap, type Page, type Style } from "./output.ts";
+// The report of `doctor` for people: the results in a column, with details only for bad ones.
+import type { CheckVerdict, DoctorCheck, DoctorReport, DoctorVerdict } from "../../index.ts";
+import { wrap, type Page, type Style } from "../output.ts";
 
 const styleOf: Readonly<Record<CheckVerdict | DoctorVerdict, Style>> = {
   good: "green",

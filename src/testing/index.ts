@@ -1,6 +1,6 @@
-// The subpath "holdfast/testing": the simulated world, the explorer, the mutants that it must
-// catch, and contracts for own ports.
-export { benchMutant, type BenchResult } from "./bug-bench.ts";
+// The subpath "holdfast/testing": the simulated world, the explorer, the bug bench, history checkers, and
+// contracts for your own ports.
+export { benchMutant, type BenchResult, type Mutant } from "./bug-bench.ts";
 export type { ContractCheck } from "./contracts/contract.ts";
 export { diskContract } from "./contracts/disk.ts";
 export type { DiskSite } from "./contracts/disk-world.ts";
@@ -14,7 +14,7 @@ export {
   type Violation,
 } from "./explorer/explore.ts";
 export { actor, mustHold, valuesOf } from "./explorer/scenario.ts";
-export type { Actor, ActorContext, Fact, Scenario } from "./explorer/scenario.ts";
+export type { Actor, ActorContext, Fact, Scenario, ScenarioSize } from "./explorer/scenario.ts";
 export { formatTrace, type TraceRow } from "./explorer/trace.ts";
 export {
   checkLinearizability,
@@ -31,7 +31,6 @@ export {
   type LockOutput,
   type LockState,
 } from "./history/lock-model.ts";
-export type { Mutant } from "./mutants/mutant.ts";
 export { counterModel, registerModel } from "./history/register-model.ts";
 export type {
   CounterInput,
@@ -40,8 +39,8 @@ export type {
   RegisterOutput,
   RegisterValue,
 } from "./history/register-model.ts";
-export { allScenarios, mutants, type ListedScenario } from "./rooms/index.ts";
 export type { Trouble } from "./sim/call.ts";
+export type { InjectedErrors } from "./sim/disk-call.ts";
 export type { Profile } from "./sim/persistence.ts";
 export type { Quirks } from "./sim/server.ts";
 export { createSimulation, type Simulation, type SimulationOptions } from "./sim/simulation.ts";

@@ -4,11 +4,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, test, vi } from "vitest";
-import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
-import { Chance } from "../../src/testing/processes/chance.ts";
-import { Chaos } from "../../src/testing/processes/chaos.ts";
-import { canStop } from "../../src/testing/processes/child.ts";
-import { Crew } from "../../src/testing/processes/crew.ts";
+import { compiledModule } from "../../harness/processes/compiled-module.ts";
+import { Chance } from "../../harness/processes/chance.ts";
+import { Chaos } from "../../harness/processes/chaos.ts";
+import { canStop } from "../../harness/processes/child.ts";
+import { Crew } from "../../harness/processes/crew.ts";
 import { makeScratch } from "../sites/scratch.ts";
 
 interface Said {
@@ -31,7 +31,7 @@ process.exit(0);
 `;
 
 function newCrew(names: readonly string[], body: string = counting): Crew<Said> {
-  const childSide = new URL("../../src/testing/processes/child-side.ts", import.meta.url);
+  const childSide = new URL("../../harness/processes/child-side.ts", import.meta.url);
   const module = join(makeScratch(), "child.mjs");
   const from = JSON.stringify(pathToFileURL(compiledModule(childSide)).href);
   writeFileSync(module, `import { finishSignal, report } from ${from};\n${body}`);

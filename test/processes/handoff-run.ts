@@ -1,9 +1,9 @@
 // One run of a hand-off between real processes, and everything that is promised of it.
 import { expect } from "vitest";
 import { openHandoff } from "../../src/handoff/index.ts";
-import { auditHandoff } from "../../src/testing/processes/handoff/audit.ts";
-import { runHandoffCrew, type HandoffRun, type HandoffRunOptions } from "../../src/testing/processes/handoff/run.ts";
-import { boxName, nextBoxName } from "../../src/testing/processes/handoff/steps.ts";
+import { auditHandoff } from "../../harness/processes/handoff/audit.ts";
+import { runHandoffCrew, type HandoffRun, type HandoffRunOptions } from "../../harness/processes/handoff/run.ts";
+import { boxName, nextBoxName } from "../../harness/processes/handoff/steps.ts";
 import { makeScratch } from "../sites/scratch.ts";
 
 /** Rejects when a promise is broken. */

@@ -1,8 +1,8 @@
 // A long hand-off between real processes that are killed and stopped at every named point of the
 // protocol.
 import { expect, test } from "vitest";
-import { canStop } from "../../src/testing/processes/child.ts";
-import { crashPoints } from "../../src/testing/processes/handoff/steps.ts";
+import { canStop } from "../../harness/processes/child.ts";
+import { crashPoints } from "../../harness/processes/handoff/steps.ts";
 import { runAndAudit } from "./handoff-run.ts";
 
 test(

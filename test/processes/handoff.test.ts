@@ -1,7 +1,7 @@
 // A hand-off between real processes that are killed and stopped at named points of the protocol.
 // A longer run is in handoff.deep.ts.
 import { expect, test } from "vitest";
-import { canStop } from "../../src/testing/processes/child.ts";
+import { canStop } from "../../harness/processes/child.ts";
 import { runAndAudit } from "./handoff-run.ts";
 
 test("of 300 tickets each is done once, though producers and workers are killed and stopped in the middle of a step", async () => {

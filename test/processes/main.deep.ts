@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
-const main = fileURLToPath(new URL("../../dist/testing/main.js", import.meta.url));
+const main = fileURLToPath(new URL("../../dist-harness/harness/main.js", import.meta.url));
 
 function run(...args: readonly string[]): Promise<{ readonly exitCode: number; readonly stdout: string }> {
   return new Promise((resolve) => {

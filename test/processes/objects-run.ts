@@ -1,11 +1,11 @@
 // Real processes that work on the same keys, some of them killed, and what must hold of every key.
 import { expect } from "vitest";
 import { openObjects } from "../../src/objects/index.ts";
-import { Chance } from "../../src/testing/processes/chance.ts";
-import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
-import { Crew } from "../../src/testing/processes/crew.ts";
-import type { KeyChildOrders, KeyChildReport } from "../../src/testing/processes/objects/child.ts";
-import type { KeyOperation } from "../../src/testing/processes/objects/key-work.ts";
+import { Chance } from "../../harness/processes/chance.ts";
+import { compiledModule } from "../../harness/processes/compiled-module.ts";
+import { Crew } from "../../harness/processes/crew.ts";
+import type { KeyChildOrders, KeyChildReport } from "../../harness/processes/objects/child.ts";
+import type { KeyOperation } from "../../harness/processes/objects/key-work.ts";
 import { judgeKey, type SettingChange } from "../objects/key-judge.ts";
 import { makeScratch } from "../sites/scratch.ts";
 import { until } from "../waiting.ts";
@@ -22,7 +22,7 @@ export interface KeyRun {
   readonly seed: number;
 }
 
-const module = new URL("../../src/testing/processes/objects/child.ts", import.meta.url);
+const module = new URL("../../harness/processes/objects/child.ts", import.meta.url);
 const now = (): number => Number(process.hrtime.bigint());
 
 /** Rejects when a promise is broken; gives how many operations were judged. */

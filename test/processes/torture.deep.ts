@@ -1,10 +1,10 @@
 // Real processes on one folder, killed and stopped at any moment, each part by itself; and the
 // proof that the audit would notice.
 import { describe, expect, test } from "vitest";
-import { canStop } from "../../src/testing/processes/child.ts";
-import { getTortureTask, tortureParts } from "../../src/testing/torture/parts.ts";
-import type { TortureFigures } from "../../src/testing/torture/task.ts";
-import { torture } from "../../src/testing/torture/torture.ts";
+import { canStop } from "../../harness/processes/child.ts";
+import { getTortureTask, tortureParts } from "../../harness/torture/parts.ts";
+import type { TortureFigures } from "../../harness/torture/task.ts";
+import { torture } from "../../harness/torture/torture.ts";
 
 const processes = 8;
 /** A run goes on until enough has happened, and each wait in it has its own limit. */

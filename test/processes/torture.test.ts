@@ -1,9 +1,9 @@
 // Real processes on one folder, killed and stopped at any moment: all parts at once, in a short
 // run. Longer runs are in torture.deep.ts.
 import { expect, test } from "vitest";
-import { canStop } from "../../src/testing/processes/child.ts";
-import { getTortureTask, tortureParts } from "../../src/testing/torture/parts.ts";
-import { torture } from "../../src/testing/torture/torture.ts";
+import { canStop } from "../../harness/processes/child.ts";
+import { getTortureTask, tortureParts } from "../../harness/torture/parts.ts";
+import { torture } from "../../harness/torture/torture.ts";
 
 const seconds = 6;
 const crews = tortureParts.flatMap((part) => {

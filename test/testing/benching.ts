@@ -1,8 +1,7 @@
 // The bug bench as tests: each known-wrong variant must be caught, in compiled threads with one queue.
 import { afterAll, describe, expect, it } from "vitest";
-import { judgeMutant, mutantStatesMax, type BenchResult } from "../../src/testing/bug-bench.ts";
-import { ExplorerPool } from "../../src/testing/explorer/pool.ts";
-import type { Mutant } from "../../src/testing/mutants/mutant.ts";
+import { judgeMutant, mutantStatesMax, type BenchResult, type Mutant } from "../../src/testing/bug-bench.ts";
+import { ExplorerPool } from "../../harness/explore/pool.ts";
 import { poolSize } from "./exploring.ts";
 
 /** Caught after more than 1,000 states: they take half of the time of all. */

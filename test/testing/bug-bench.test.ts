@@ -1,6 +1,6 @@
 // The known-wrong variants that are caught soon. The others are in bug-bench.deep.ts.
 import { expect, test } from "vitest";
-import { mutants } from "../../src/testing/rooms/index.ts";
+import { mutants } from "../../harness/rooms/index.ts";
 import { describeBench, lateMutants } from "./benching.ts";
 
 describeBench(mutants.filter(({ name }) => !lateMutants.includes(name)));

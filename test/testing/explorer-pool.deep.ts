@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { ExplorerPool, type ExploreTask } from "../../src/testing/explorer/pool.ts";
+import { ExplorerPool, type ExploreTask } from "../../harness/explore/pool.ts";
 
 const pools: ExplorerPool[] = [];
 afterEach(() => Promise.all(pools.splice(0).map((pool) => pool.close())));

@@ -1,8 +1,8 @@
 // Explores scenarios as tests, in compiled threads with one queue, and prints what that took.
 import { afterAll, describe, expect, it } from "vitest";
 import type { Exploration, ExploreOptions } from "../../src/testing/explorer/explore.ts";
-import { ExplorerPool } from "../../src/testing/explorer/pool.ts";
-import { allScenarios, type ListedScenario } from "../../src/testing/rooms/index.ts";
+import { ExplorerPool } from "../../harness/explore/pool.ts";
+import { allScenarios, type ListedScenario } from "../../harness/rooms/index.ts";
 
 export interface ExploringOptions {
   readonly isWanted: (listed: ListedScenario) => boolean;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { explore } from "../../src/testing/explorer/explore.ts";
 import type { Scenario } from "../../src/testing/explorer/scenario.ts";
-import { SeedPathLocks, soundSteps } from "../../src/testing/mutants/locks/seed-path-locks.ts";
-import { seedLockScenarios } from "../../src/testing/scenarios/locks/seed-locks.ts";
+import { SeedPathLocks, soundSteps } from "../../harness/mutants/locks/seed-path-locks.ts";
+import { seedLockScenarios } from "../../harness/scenarios/locks/seed-locks.ts";
 
 /** Explores it to the end; tells which facts there were in any schedule. */
 async function factsOf(scenario: Scenario): Promise<Set<string>> {

@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { deepBoundsOf } from "../../src/testing/scenario-bounds.ts";
+import { deepBoundsOf } from "../../harness/scenario-bounds.ts";
 import { exploreListed } from "./exploring.ts";
 
 describe("every schedule of a medium scenario keeps every promise, and there are at most 150,000 states", () =>

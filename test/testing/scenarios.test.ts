@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { statesMaxOf } from "../../src/testing/scenario-bounds.ts";
-import { allScenarios } from "../../src/testing/rooms/index.ts";
+import { statesMaxOf } from "../../harness/scenario-bounds.ts";
+import { allScenarios } from "../../harness/rooms/index.ts";
 import { exploreListed } from "./exploring.ts";
 
 // States after a power cut count: each of them is audited (decision 72).

@@ -35,7 +35,7 @@ it("has the same names, contents, stamps and hard links, and all of it is durabl
 
 it("gives the next file the number that the first server would give it", async () => {
   const { server } = await newGround();
-  const numbers = [server, server.copy(options)].map((each) => each.create(each.place("/new", "create"), "create").ino);
+  const numbers = [server, server.copy(options)].map((each) => each.create(each.entry("/new", "create"), "create").ino);
   expect(numbers[1]).toBe(numbers[0]);
 });
 
@@ -51,12 +51,12 @@ it("goes its own way: neither sees what becomes of the other", async () => {
   const { server } = await newGround();
   const copy = server.copy(options);
   const whole = server.fingerprint(true);
-  const file = copy.tree.file(copy.place("/b", "open"), "open");
+  const file = copy.tree.file(copy.entry("/b", "open"), "open");
   copy.write(file, 0, bytesOf("changed"));
-  copy.unlink(copy.place("/d/a", "unlink"));
-  copy.rmdir(copy.place("/d", "rmdir"));
+  copy.unlink(copy.entry("/d/a", "unlink"));
+  copy.rmdir(copy.entry("/d", "rmdir"));
   expect(server.fingerprint(true)).toBe(whole);
-  server.unlink(server.place("/b", "unlink"));
+  server.unlink(server.entry("/b", "unlink"));
   expect(textOf(file.bytes)).toBe("changed");
   expect(file.links).toBe(1);
 });

@@ -415,7 +415,7 @@ describe("a crash image", () => {
     const image = bench.server.crashImage(0);
     expect(image.crashImageCount()).toBe(1);
     expect(image.fingerprint(true)).toBe(bench.server.fingerprint(true));
-    image.unlink(image.place("/a", "unlink"));
+    image.unlink(image.entry("/a", "unlink"));
     expect(bench.state).toBe("a=x b=x");
   });
 

@@ -235,7 +235,7 @@ describe("directoryHandles", () => {
     ["read", (disk) => disk.readFile("/d/a", 10), "old", "d/ e/ e/a=old mine=mine"],
     ["can open", (disk) => disk.canOpen("/d/a"), true, "d/ e/ e/a=old mine=mine"],
     ["list", (disk) => disk.list("/d"), ["a"], "d/ e/ e/a=old mine=mine"],
-    ["sync directory", (disk) => disk.syncDirectory("/d"), "ok", "d/ e/ e/a=old mine=mine"],
+    ["sync directory", (disk) => disk.syncDirectory("/d"), expect.any(String), "d/ e/ e/a=old mine=mine"],
   ])("lets a %s act there too", async (_, action, answer, state) => {
     const bench = await moved();
     expect(await bench.decided("m1").answer(action, old)).toEqual(answer);
@@ -609,7 +609,7 @@ describe("what the explorer is told of a call", () => {
   });
 
   it("is that a sync of a directory depends on whether the directory is there, unless it is permanent", async () => {
-    const sync = (disk: SimDisk): Promise<void> => disk.syncDirectory("/d");
+    const sync = (disk: SimDisk): Promise<unknown> => disk.syncDirectory("/d");
     const whats = async (isPermanent?: (path: string) => boolean): Promise<string[]> =>
       (await begun(sync, isPermanent)).m1.call.touches.map(({ what }) => what);
     expect(await whats()).toEqual([durabilityTouch, "/d/(itself)"]);

@@ -1,15 +1,14 @@
-// What a contract is: checks that any implementation of a port or a store must pass, for any test
-// runner.
+// A contract: checks that every implementation of a port or a store must pass, for any test runner.
 import assert from "node:assert/strict";
 
 /**
- * One guarantee. Register it with your runner: `for (const { name, run } of checks) test(name,
- * run)`.
+ * One guarantee of a contract. Register it with your test runner: `for (const { name, run } of
+ * checks) test(name, run)`.
  */
 export interface ContractCheck {
   /** A sentence without its subject: "createFile says EEXIST when the name is taken". */
   readonly name: string;
-  /** Rejects with an AssertionError when the guarantee does not hold. Makes a world of its own. */
+  /** Runs the check in a new world. Rejects with an AssertionError if the guarantee does not hold. */
   readonly run: () => Promise<void>;
 }
 
@@ -19,7 +18,7 @@ export class Contract<World> {
   readonly #inWorld: (run: (world: World) => Promise<void>) => Promise<void>;
   #group = "";
 
-  /** `inWorld` makes a world, hands it to the check, and takes it down. */
+  /** `inWorld` creates a world, passes it to the check, and removes it. */
   constructor(inWorld: (run: (world: World) => Promise<void>) => Promise<void>) {
     this.#inWorld = inWorld;
   }
@@ -36,7 +35,7 @@ export class Contract<World> {
   }
 }
 
-/** `actual` has these properties, and perhaps others. */
+/** Asserts that `actual` has these properties. It may have others. */
 export function assertHas(actual: unknown, expected: object): void {
   for (const [name, value] of Object.entries(expected))
     assert.deepEqual((actual as Record<string, unknown>)[name], value);

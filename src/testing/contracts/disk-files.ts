@@ -1,4 +1,4 @@
-// What every disk promises of the contents of files: how they are made, read and opened.
+// The contract of every disk for the contents of files: creating, reading and opening them.
 import assert from "node:assert/strict";
 import type { Contract } from "./contract.ts";
 import { bytesOf, failure, textOf, type DiskWorld } from "./disk-world.ts";
@@ -188,7 +188,7 @@ export function checkFiles(contract: Contract<DiskWorld>): void {
       const file = await disk.open(at("a"), "create");
       await Promise.all([file.close(), file.close()]);
       await file.close();
-      // Which may well get the descriptor that was just given back.
+      // The new file may get the descriptor that was just closed.
       const next = await disk.open(at("next"), "create");
       assert.equal(await failure(file.write(0, bytesOf("x"))), "EBADF");
       assert.equal(await failure(file.read(0, 1)), "EBADF");

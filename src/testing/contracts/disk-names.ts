@@ -1,4 +1,4 @@
-// What every disk promises of names: links, renames, directories, and what is told of them.
+// The contract of every disk for names: links, renames, directories, and their metadata.
 import assert from "node:assert/strict";
 import { posix } from "node:path";
 import { assertHas, type Contract } from "./contract.ts";

@@ -1,14 +1,16 @@
-// What a check of the disk contract has at hand.
+// The world of one check of the disk contract.
 import assert from "node:assert/strict";
 import { isHoldfastError } from "../../errors.ts";
 import { errnoOf } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 
+/** A disk to check. */
 export interface DiskSite {
+  /** The disk. */
   readonly disk: Disk;
-  /** Exists and is empty. */
+  /** An existing, empty directory. */
   readonly root: string;
-  /** Called after the check. */
+  /** Called after the check, to clean up. */
   readonly end?: () => Promise<void>;
 }
 
@@ -26,7 +28,7 @@ export function textOf(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
 }
 
-/** The errno that the operation fails with. */
+/** Returns the errno with which the operation fails. */
 export async function failure(operation: Promise<unknown>): Promise<string> {
   const error: unknown = await operation.then(
     () => "no error",

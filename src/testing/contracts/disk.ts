@@ -1,11 +1,11 @@
-// What every disk promises, whatever it is made of: the contract of src/ports/disk.ts as checks.
+// The contract of src/ports/disk.ts as checks that every disk must pass.
 import { posix } from "node:path";
 import { Contract, type ContractCheck } from "./contract.ts";
 import { checkFiles } from "./disk-files.ts";
 import { checkNames } from "./disk-names.ts";
 import { bytesOf, textOf, type DiskSite, type DiskWorld } from "./disk-world.ts";
 
-/** `makeSite` is called for each check. */
+/** Returns the checks that every `Disk` must pass. `makeSite` is called for each check. */
 export function diskContract(makeSite: () => Promise<DiskSite>): ContractCheck[] {
   const contract = new Contract<DiskWorld>(async (run) => {
     const site = await makeSite();

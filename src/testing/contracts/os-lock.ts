@@ -1,5 +1,4 @@
-// What every OS lock promises within one kernel, whatever it is made of: the contract of
-// src/ports/os-lock.ts as checks.
+// The contract of src/ports/os-lock.ts as checks that every OS lock must pass within one kernel.
 import assert from "node:assert/strict";
 import { posix } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,32 +6,35 @@ import type { Disk } from "../../ports/disk.ts";
 import type { OsLock, OsLockFile } from "../../ports/os-lock.ts";
 import { Contract, type ContractCheck } from "./contract.ts";
 
+/** Options of `osLockContract`. */
 export interface OsLockContractOptions {
-  /** The lock is a courtesy: what was granted is not compared with its name. */
+  /** True if the lock only reduces contention: a grant is not compared with its name. Default false. */
   readonly isShare?: boolean;
-  /** Notes are written. Default: not on a share. */
+  /** True if notes are written. Default: not on a share. */
   readonly hasNotes?: boolean;
 }
 
+/** An OS lock to check. */
 export interface OsLockSite {
+  /** The OS lock. */
   readonly osLock: OsLock;
-  /** Where the lock files lie. */
+  /** The disk of the lock files. */
   readonly disk: Disk;
-  /** Exists and is empty. */
+  /** An existing, empty directory. */
   readonly directory: string;
-  /** Called after the check. */
+  /** Called after the check, to clean up. */
   readonly end?: () => Promise<void>;
 }
 
 interface OsLockWorld extends OsLockSite {
   readonly at: (...names: readonly string[]) => string;
-  /** Closed after the check. */
+  /** Opens a lock file, which is closed after the check. */
   readonly open: (path: string) => Promise<OsLockFile>;
-  /** Does it after the check. */
+  /** Registers an action to run after the check. */
   readonly later: (action: () => Promise<void>) => void;
 }
 
-/** `makeSite` is called for each check. */
+/** Returns the checks that every `OsLock` must pass. `makeSite` is called for each check. */
 export function osLockContract(
   makeSite: () => Promise<OsLockSite>,
   { isShare = false, hasNotes = !isShare }: OsLockContractOptions = {},
@@ -129,13 +131,13 @@ export function osLockContract(
         const [holder, waiter] = [await open(at("lock")), await open(at("lock"))];
         await holder.lock();
         const waiting = waiter.lock();
-        // Time passes: so that the waiter has begun to wait.
+        // Let time pass, so that the waiter has begun to wait.
         await sleep(20);
         await disk.unlink(at("lock"));
         const late = await open(at("lock"));
         assert.equal(await late.tryLock(), true);
         await holder.unlock();
-        // Time passes: long enough for a grant that must not come.
+        // Let time pass, long enough for a grant that must not come.
         const first = await Promise.race([waiting.then(() => "waiter"), sleep(50).then(() => "nobody")]);
         assert.equal(first, "nobody");
         await late.unlock();
@@ -270,11 +272,11 @@ export function osLockContract(
     const [holder, waiter] = [await open(at("lock")), await open(at("lock"))];
     await holder.lock();
     for (let i = 0; i < 5; i++) {
-      // With a code of the file system, for which it must not be taken.
+      // The reason has a file system code, but must not be mistaken for a disk failure.
       const reason = Object.assign(new Error(`enough ${i}`), { code: "EPERM" });
       const controller = new AbortController();
       const waiting = waiter.lock({ signal: controller.signal });
-      // Time passes: it has come further each time.
+      // Each wait gets further before it is aborted.
       setTimeout(() => controller.abort(reason), i * 5);
       await assert.rejects(waiting, (error) => error === reason);
       assert.equal(await waiter.tryLock(), false);
@@ -294,7 +296,7 @@ export function osLockContract(
       await holder.lock();
       const controller = new AbortController();
       const waiting = waiter.lock({ signal: controller.signal });
-      // Time passes: so that it waits by then. If it does not, it is refused all the same.
+      // Let time pass, so that it waits by then. If it does not, it must be refused too.
       setTimeout(() => controller.abort(), 30);
       await assert.rejects(waiting, { name: "AbortError" });
       await holder.unlock();
@@ -308,7 +310,7 @@ export function osLockContract(
     const [holder, waiter] = [await open(at("lock")), await open(at("lock"))];
     await holder.lock();
     const waiting = waiter.lock();
-    // Time passes: so that it waits by then. If it does not, it is refused all the same.
+    // Let time pass, so that it waits by then. If it does not, it must be refused too.
     const closing = sleep(10).then(() => waiter.close());
     await assert.rejects(waiting, { code: "CLOSED" });
     await closing;
@@ -341,7 +343,7 @@ export function osLockContract(
       assert.equal(await other.tryLock(), true);
       await other.unlock();
       assert.equal(makeCount, 1);
-      // Deleted since it was opened: it is made again in the same way.
+      // The file was deleted since it was opened: it must be created again in the same way.
       await disk.unlink(path);
       assert.equal(await other.tryLock(), true);
       assert.equal(await (await open(path)).tryLock(), false);

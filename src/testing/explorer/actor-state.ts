@@ -1,34 +1,34 @@
-// An actor in a world: what it waits for, and what it was told so far.
+// An actor in a world: the calls for which it waits, and the answers that it has received.
 import type { Call } from "../sim/call.ts";
 import type { Machine } from "../sim/machine.ts";
 
 /** A call that waits for the explorer to choose how it ends. */
-export interface Parked {
+export interface ParkedCall {
   readonly call: Call<unknown>;
   readonly number: number;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** What a world knows of an actor beside what it waits for. */
-export interface Memory {
-  /** A hash of everything that it was told: its local state is a function of that. */
+/** Everything that a world knows of an actor, except its pending calls. */
+export interface ActorMemory {
+  /** A hash of all answers that it received. Its local state is a function of them. */
   history: string;
-  /** It has taken a step that other actors may notice. */
+  /** True once it has taken a step that other actors may notice. */
   hasBegun: boolean;
 }
 
-export interface ActorState extends Memory {
+export interface ActorState extends ActorMemory {
   readonly name: string;
   readonly machine: Machine;
   readonly pid: number;
-  parked: Parked[];
+  parked: ParkedCall[];
   calls: number;
   status: "preparing" | "running" | "done" | "killed";
   frozenUntilMs: number;
 }
 
-/** Of those of `alike` that have not begun, only the first one that can. */
+/** Leaves out actors of `alike` that have not begun, except the first one that can begin. */
 export function withoutLateComers(
   actors: readonly ActorState[],
   alike: readonly string[] = [],

@@ -1,32 +1,31 @@
-// A choice of the explorer: one way in which a world may go on, and how it is taken again in another
-// one.
+// A choice of the explorer: one way in which a world can continue, and how another world repeats it.
 import type { Touch } from "../sim/call.ts";
 
-/** One way in which the world may go on. */
+/** One way in which the world can continue. */
 export interface Choice {
   readonly actor: string;
   readonly operation: string;
   readonly detail: string;
-  /** Empty when all went well. */
+  /** How the outcome differs from the ordinary one; empty if it does not. */
   readonly label: string;
   /**
-   * What it looks at or changes; undefined when it must not change places with anything (a kill, a
-   * sleep, trouble that is limited).
+   * The paths that the step reads or changes. Undefined if it must not be reordered with any other (a kill, a sleep,
+   * limited trouble).
    */
   readonly touches: readonly Touch[] | undefined;
-  /** The same for the same step of the same actor, at whatever moment it is taken. */
+  /** Equal for the same step of the same actor, whenever it is taken. */
   readonly id: string;
-  /** Which call of the actor it ends; undefined when something is done to the actor. */
+  /** The call of the actor that it ends; undefined if something happens to the actor instead. */
   readonly call: number | undefined;
-  /** Which of the outcomes of that call, or of what may be done to the actor. */
+  /** The index of the outcome of that call, or of the thing that happens to the actor. */
   readonly outcome: number;
-  /** Does it; returns what the actor saw, for the trace. */
+  /** Takes the step. Returns the answer that the actor saw, for the trace. */
   readonly take: () => string;
 }
 
 /**
- * A step that was taken: another world of the same scenario in the same state takes it again by this
- * alone, without a look at what else might have happened.
+ * A recorded step. Another world of the same scenario in the same state can take it again by this alone, without
+ * computing the alternatives.
  */
 export interface RecordedStep extends Pick<Choice, "actor" | "call" | "outcome"> {
   readonly nowMs: number;

@@ -1,5 +1,5 @@
-// What an actor was told, as short text: for the trace, and for the hash of everything that it
-// knows.
+// Describes an answer that an actor received as short text, for the trace and for the hash of its knowledge.
+import { messageOf } from "../../errors.ts";
 import { hashOfBytes } from "./hash.ts";
 
 export function describeValue(value: unknown): string {
@@ -11,5 +11,5 @@ export function describeValue(value: unknown): string {
 }
 
 export function describeError(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

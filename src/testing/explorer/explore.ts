@@ -1,6 +1,6 @@
-// Tries all schedules of a scenario, or as many as asked for, and reports the shortest trace of a
-// broken promise.
-import type { Memory } from "./actor-state.ts";
+// Tries all schedules of a scenario, or as many as the options allow, and reports the shortest trace that breaks a
+// promise.
+import type { ActorMemory } from "./actor-state.ts";
 import type { Choice, RecordedStep } from "./choice.ts";
 import { canReduce, stillAsleep, type SleepSet, type TakenStep } from "./reduction.ts";
 import { formatTrace, type TraceRow } from "./trace.ts";
@@ -8,49 +8,69 @@ import { checkAlike, type Scenario } from "./scenario.ts";
 import type { SimServer } from "../sim/server.ts";
 import { World } from "./world.ts";
 
+/** Options of `explore`. */
 export interface ExploreOptions {
-  /** Give up (not exhausted) beyond so many states. Default 1_000_000. */
+  /** Gives up (`exhausted` is false) beyond this many states. Default 1,000,000. */
   readonly statesMax?: number | undefined;
   /**
-   * Only schedules with at most so many switches away from an actor that could have gone on.
-   * Default: all.
+   * Tries only schedules with at most this many switches away from an actor that could have
+   * continued. Default: all.
    */
   readonly preemptionsMax?: number | undefined;
-  /** Instead of all schedules: so many random ones, from this seed. */
+  /** Tries this many random schedules from this seed, instead of all. Default: all. */
   readonly random?: { readonly seed: number; readonly runs: number } | undefined;
-  /** How long to look for a shorter trace of a violation. Default 1_000. */
+  /** How long to look for a shorter trace of a violation. Default 1,000. */
   readonly shortenMs?: number | undefined;
+  /** Called now and then with the counts so far. */
   readonly onProgress?: ((progress: { readonly states: number; readonly schedules: number }) => void) | undefined;
 }
 
+/** The result of `explore`. */
 export interface Exploration {
+  /** The name of the scenario. */
   readonly scenario: string;
-  /** Different states of disk and processes. */
+  /** Number of different states of disk and processes. */
   readonly states: number;
-  /** Runs from the start to an end or to a state that was seen before. */
+  /** Number of runs from the start to an end, or to a state that was seen before. */
   readonly schedules: number;
-  /** Disks that a power cut left, each audited. */
+  /** Number of disks that a power cut left, each audited. */
   readonly crashStates: number;
+  /** Number of steps of all runs. */
   readonly steps: number;
+  /** How long it took. */
   readonly ms: number;
-  /** Every schedule was tried; never true where a bound has left one out. */
+  /** True if every schedule was tried; false if a limit omitted one. */
   readonly exhausted: boolean;
+  /** The violation that was found, if any. */
   readonly violation?: Violation;
 }
 
+/** A broken promise and the schedule that leads to it. */
 export interface Violation {
+  /** The promise that was broken. */
   readonly message: string;
-  /** Replays it: `replay(scenario, seed)`. */
+  /** Replays the schedule: `replay(scenario, seed)`. */
   readonly seed: string;
+  /** The steps of the schedule. */
   readonly trace: readonly TraceRow[];
   /** The trace as a table. */
   readonly table: string;
 }
 
+/**
+ * Tries all schedules of a scenario, or as many as the options allow, and reports the shortest
+ * trace of a broken promise that it finds.
+ *
+ * @example
+ * ```ts
+ * const { violation, exhausted } = await explore(scenario);
+ * if (violation !== undefined) console.error(violation.message, violation.table);
+ * ```
+ */
 export async function explore(scenario: Scenario, options: ExploreOptions = {}): Promise<Exploration> {
   checkAlike(scenario);
   const search = new Search(scenario, options);
-  // Failures are answers here, made by the hundred thousand: their stacks are never read.
+  // Failures are ordinary answers here, created by the hundred thousand. Nobody reads their stacks.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   await (options.random === undefined ? search.depthFirst() : search.randomly(options.random));
@@ -59,15 +79,15 @@ export async function explore(scenario: Scenario, options: ExploreOptions = {}):
   return search.result();
 }
 
+/** The result of `replay`. */
 export interface Replayed {
+  /** The trace as a table. */
   readonly table: string;
+  /** The promise that was broken, if any. */
   readonly violation: string | undefined;
 }
 
-/**
- * Runs one schedule again and tells what happened. A seed that was found under a bound counts only
- * the choices within it.
- */
+/** Runs one schedule again. A seed that was found with `preemptionsMax` needs the same bound. */
 export async function replay(
   scenario: Scenario,
   seed: string,
@@ -80,25 +100,28 @@ export async function replay(
 }
 
 interface RunOptions {
-  /** Go on past the given schedule, taking the first choice and leaving the others for later. */
+  /** Continues after the given schedule: takes the first choice, and leaves the others for later. */
   readonly onward: boolean;
-  /** Chooses at random instead of trying everything. */
+  /** Chooses at random instead of trying all choices. */
   readonly pick?: (count: number) => number;
-  /** Where to begin, and with what. Default: at the start. */
+  /** The state from which to continue. Default: the start. */
   readonly from?: Pending;
 }
 
-/** A step that was taken, and those before it: schedules with the same beginning share it. */
+/** A step and its predecessors. Schedules with the same beginning share them. */
 interface Path {
   readonly before: Path | undefined;
   readonly length: number;
   readonly step: RecordedStep;
   readonly row: TraceRow;
-  /** Where there was a choice: which one it was. Only real choices are part of a seed: it stays short. */
+  /**
+   * The index of the choice, if there was more than one. Only such choices are part of a seed, so that it stays
+   * short.
+   */
   readonly choice: number | undefined;
 }
 
-/** A schedule to be tried: the steps up to a state, and one choice there. */
+/** A schedule to be tried: the steps up to a state, and one choice in that state. */
 interface Pending {
   readonly state: BranchingState;
   readonly choice: number;
@@ -107,14 +130,14 @@ interface Pending {
 interface BranchingState {
   readonly path: Path | undefined;
   readonly preemptions: number;
-  readonly memories: readonly Memory[];
-  /** What need not be tried from there; grows as its choices are tried. */
+  readonly memories: readonly ActorMemory[];
+  /** Steps that need not be tried from there. Grows as its choices are tried. */
   readonly asleep: Map<string, TakenStep>;
 }
 
 /** How a state was reached when it was last explored. */
 interface Visit {
-  /** Steps, when short traces are wanted; preemptions, when those are bounded. */
+  /** The number of steps if short traces are wanted, or of preemptions if those are bounded. */
   cost: number;
   asleep: readonly string[];
 }
@@ -130,13 +153,13 @@ class Search {
   readonly #visits = new Map<string, Visit>();
   readonly #images = new Set<string>();
   #reduces: boolean;
-  /** The last one is tried first. */
+  /** A stack: the last one is tried first. */
   #pending: Pending[] = [];
   #figures = { schedules: 0, steps: 0, crashStates: 0 };
   #depthMax = Infinity;
-  /** There were more states than it may visit. */
+  /** True if there were more states than allowed. */
   #isFull = false;
-  /** The bound on preemptions has left something out. */
+  /** True if the bound on preemptions left a schedule out. */
   #isCut = false;
   #before: Exploration | undefined;
   #ground: SimServer | undefined;
@@ -157,7 +180,7 @@ class Search {
   }
 
   async randomly({ seed, runs }: { readonly seed: number; readonly runs: number }): Promise<void> {
-    // Never exhausted: what was picked before is not remembered.
+    // Random schedules never exhaust a scenario: earlier picks are not remembered.
     this.#isCut = true;
     let state = seed | 1;
     const pick = (count: number): number => {
@@ -167,16 +190,13 @@ class Search {
     for (let run = 0; run < runs && this.violation === undefined; run++) await this.run([], { onward: true, pick });
   }
 
-  /**
-   * Looks for a violation with fewer steps, for a bounded time: the shorter the trace, the sooner
-   * it is understood.
-   */
+  /** Looks for a violation with fewer steps, for a limited time: a shorter trace is easier to understand. */
   async shorten(ms: number): Promise<void> {
     this.#before = this.result();
     const until = performance.now() + ms;
     this.#reduces = false;
     for (let best = this.violation; best !== undefined; best = this.violation) {
-      // One step less; that the power is cut is no step.
+      // Allow one step less. A power cut does not count as a step.
       this.#depthMax = best.trace.filter(({ actor }) => actor !== "").length - 1;
       if (this.#depthMax < 0 || performance.now() > until) return;
       this.violation = undefined;
@@ -213,8 +233,8 @@ class Search {
   }
 
   /**
-   * One schedule: the given choices, and onward from there. Stops at a state from which everything
-   * was tried before.
+   * Runs one schedule: the given choices, then onward from there. Stops at a state from which everything was tried
+   * before.
    */
   async run(schedule: readonly number[], { onward, pick, from }: RunOptions): Promise<void> {
     this.#figures.schedules++;
@@ -233,7 +253,7 @@ class Search {
       const replaying = choicesTaken < schedule.length;
       let untried = allowed.map((_choice, index) => index);
       if (!replaying && pick === undefined && resumed === undefined) {
-        const news = await this.#news(world, { preemptions, asleep }, allowed);
+        const news = await this.#choicesLeft(world, { preemptions, asleep }, allowed);
         if (news === undefined) return;
         ({ untried, asleep } = news);
       }
@@ -266,7 +286,7 @@ class Search {
       if (choicesTaken < schedule.length || !this.#reduces) continue;
       const step: TakenStep = { id, actor, touches, noted: leadsToMore || world.facts.length > factsBefore };
       asleep = stillAsleep(siblings, step, this.#scenario);
-      // From now on for its siblings: whatever begins with this step has been tried.
+      // From now on its siblings need not try this step first: all schedules that begin with it have been tried.
       siblings.set(id, step);
     }
     const message = world.violation ?? (await world.audit());
@@ -296,9 +316,9 @@ class Search {
   }
 
   /**
-   * What follows at once and cannot go otherwise belongs to the step before: if it tells the user
-   * something, then so did that step, and their order counts. True when more follows at once that
-   * may go otherwise, and may tell something too.
+   * Takes steps that follow at once and have no alternative. They belong to the step before: if one of them notes a
+   * fact, that step counts as noted, and its order matters. Returns true if another step follows at once that has
+   * alternatives and may note a fact.
    */
   async #takeForced(world: World): Promise<boolean> {
     for (;;) {
@@ -318,10 +338,10 @@ class Search {
   }
 
   /**
-   * What is left to be tried from this state; undefined when nothing is. A new state also loses its
-   * power in every possible way.
+   * Returns the choices that are left to try from this state, or undefined if there are none. For a new state it also
+   * audits all power cuts.
    */
-  async #news(
+  async #choicesLeft(
     world: World,
     { preemptions, asleep }: { readonly preemptions: number; readonly asleep: SleepSet },
     allowed: readonly Choice[],
@@ -333,7 +353,7 @@ class Search {
     const indexes = allowed.map((_choice, index) => index);
     if (visit === undefined) {
       if (this.#visits.size >= (this.#options.statesMax ?? statesMaxDefault)) {
-        // Here and not between two schedules: one in which a process asks for ever has no end.
+        // Check here and not between schedules: a schedule in which a process polls forever has no end.
         this.#isFull = true;
         return undefined;
       }
@@ -346,7 +366,7 @@ class Search {
       visit.cost = cost;
       return { untried: indexes, asleep };
     }
-    // What slept at the last visit but not now was never tried from here.
+    // A step that was asleep at the last visit but is not now was never tried from here.
     const awake = new Set(visit.asleep.filter((id) => !asleep.has(id)));
     const untried = indexes.filter((index) => awake.has(allowed[index]?.id ?? ""));
     visit.asleep = visit.asleep.filter((id) => asleep.has(id));
@@ -375,7 +395,7 @@ class Search {
   }
 }
 
-/** From the first one to `last`. */
+/** Returns the steps from the first one to `last`. */
 function pathsTo(last: Path | undefined): Path[] {
   const paths: Path[] = [];
   for (let path = last; path !== undefined; path = path.before) paths.push(path);

@@ -1,8 +1,8 @@
-// Work that is halfway done when a scenario begins: an actor begins it in `prepare`, and goes on in `run`. What comes
-// before that point is not tried in every order, so that the rest can be.
+// Starts a scenario in the middle of some work: an actor begins the work in `prepare` and continues it in `run`. The
+// part before that point is not tried in every order, so that the rest can be.
 import type { Disk } from "../../ports/disk.ts";
 
-/** Begins `work`, and resolves when it calls `halt`, where it stands still. What is given lets it go on. */
+/** Begins `work`, and resolves when it calls `halt` and stops there. Returns a function that lets it continue. */
 export async function beginUntilHalt<T>(work: (halt: () => Promise<void>) => Promise<T>): Promise<() => Promise<T>> {
   let goOn = (): void => undefined;
   const going = new Promise<void>((resolve) => void (goOn = resolve));
@@ -18,12 +18,23 @@ export async function beginUntilHalt<T>(work: (halt: () => Promise<void>) => Pro
   });
 }
 
-/** Halts when a name in `directory` was linked. */
+/** Calls `halt` after a link in `directory`. */
 export function haltingAtLink(disk: Disk, directory: string, halt: () => Promise<void>): Disk {
-  const link: Disk["link"] = async (from, to) => {
+  return linkingBy(disk, async (from, to) => {
     await disk.link(from, to);
     if (to.startsWith(`${directory}/`)) await halt();
-  };
+  });
+}
+
+/** Calls `halt` before each link. */
+export function haltingBeforeLink(disk: Disk, halt: () => Promise<void> | undefined): Disk {
+  return linkingBy(disk, async (from, to) => {
+    await halt();
+    await disk.link(from, to);
+  });
+}
+
+function linkingBy(disk: Disk, link: Disk["link"]): Disk {
   return new Proxy(disk, {
     get: (target, name) => {
       if (name === "link") return link;

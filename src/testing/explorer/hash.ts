@@ -1,5 +1,5 @@
-// A quick 53-bit hash of text, for remembering states: a collision would hide one state in about
-// 10^10 of a million-state run.
+// A fast 53-bit hash of text, for remembering states. A collision would hide one state in about 10^10 of a
+// million-state run.
 
 const seeds = { high: 0xdeadbeef, low: 0x41c6ce57 };
 const factors = { high: 2654435761, low: 1597334677 };

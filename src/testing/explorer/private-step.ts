@@ -1,11 +1,8 @@
-// Steps that no other actor can notice: the explorer takes them at once, and tries no other moment.
+// Steps that no other actor can notice. The explorer takes them at once, and at no other moment.
 import { durabilityTouch, type Call } from "../sim/call.ts";
 import type { Scenario } from "./scenario.ts";
 
-/**
- * Its moment makes no difference, because no other actor looks at it or its answer is settled: it
- * happens at once.
- */
+/** True if the moment of the call makes no difference, because no other actor can see it or its answer is settled. */
 export function isPrivate(scenario: Scenario, actor: string, call: Call<unknown>): boolean {
   if (scenario.powerCuts) return false;
   if (call.isSettled?.()) return true;
@@ -18,7 +15,7 @@ export function isPrivate(scenario: Scenario, actor: string, call: Call<unknown>
   return touches.every(({ what }) => what.startsWith(own) || what === durabilityTouch);
 }
 
-/** Throws for a scenario that takes steps for private which are not. */
+/** Throws if the scenario treats a step as private that is not. */
 export function mustKeepOutOfOthersTemp(scenario: Scenario, actor: string, call: Call<unknown>): void {
   if (scenario.tempIsShared || scenario.powerCuts) return;
   for (const { what } of call.touches)

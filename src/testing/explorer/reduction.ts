@@ -1,32 +1,32 @@
-// Which steps may change places without anybody noticing: of two such orders the explorer tries one
+// Determines which steps can be reordered without any actor noticing. Of two such orders the explorer tries one
 // (sleep sets).
 import { durabilityTouch, type Touch } from "../sim/call.ts";
 import type { Scenario } from "./scenario.ts";
 
-/** A step that was taken, as far as its order matters. */
+/** The part of a step that decides about its order. */
 export interface TakenStep {
   readonly id: string;
   readonly actor: string;
   readonly touches: readonly Touch[] | undefined;
-  /** It told the user something: the order of such steps is what promises are about. */
+  /** True if it noted a fact: promises are about the order of such steps. */
   readonly noted: boolean;
 }
 
 /**
- * Steps that need not be tried from a state, because they were tried just before it and nothing
- * since depends on them.
+ * Steps that need not be tried from a state, because they were tried just before it and nothing since depends on
+ * them.
  */
 export type SleepSet = ReadonlyMap<string, TakenStep>;
 
 /**
- * False where one order does not stand for the other: a power cut sees every order, and old
- * directory handles touch other paths than they name.
+ * False if orders are not interchangeable: a power cut sees every order, and old directory handles touch other paths
+ * than they name.
  */
 export function canReduce({ powerCuts, quirks }: Scenario): boolean {
   return !powerCuts && !quirks?.directoryHandles;
 }
 
-/** What of `asleep` stays asleep after `step`. */
+/** Returns the steps of `asleep` that are still asleep after `step`. */
 export function stillAsleep(asleep: SleepSet, step: TakenStep, scenario: Scenario): SleepSet {
   return new Map([...asleep].filter(([, other]) => areIndependent(other, step, scenario)));
 }

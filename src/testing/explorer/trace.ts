@@ -1,15 +1,20 @@
-// A schedule as people read it: what each actor did, in which order, and what it was answered.
+// A schedule in readable form: what each actor did, in which order, and which answer it received.
 
+/** One step of a schedule. */
 export interface TraceRow {
+  /** The name of the actor. */
   readonly actor: string;
+  /** The operation, such as "link". */
   readonly operation: string;
+  /** Paths and values of the operation, for people. */
   readonly detail: string;
-  /** How it differed from an ordinary success or failure. */
+  /** How it differed from an ordinary success or failure; empty if it did not. */
   readonly label: string;
+  /** The answer that the actor received. */
   readonly seen: string;
 }
 
-/** A table with one row a step. Long random names are cut: the first letters tell them apart. */
+/** Formats a trace as a table with one row a step. Long random names are shortened to their last letters. */
 export function formatTrace(rows: readonly TraceRow[]): string {
   const cells = rows.map(({ actor, operation, detail, label, seen }, index) => [
     String(index + 1),

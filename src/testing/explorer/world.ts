@@ -1,5 +1,4 @@
-// One run of a scenario: the simulated world, what each actor waits for, and the choices that are
-// open at each moment.
+// One run of a scenario: the simulated world, the pending calls of each actor, and the choices at each moment.
 import type { Ports } from "../../ports/ports.ts";
 import { errnoOf } from "../../ports/disk-error.ts";
 import { parkNever, type Call, type Outcome, type Trouble } from "../sim/call.ts";
@@ -7,7 +6,7 @@ import { Machine } from "../sim/machine.ts";
 import { SimOsLocks } from "../sim/os-locks.ts";
 import { createSimPorts } from "../sim/process.ts";
 import { SimServer } from "../sim/server.ts";
-import { withoutLateComers, type ActorState, type Memory, type Parked } from "./actor-state.ts";
+import { withoutLateComers, type ActorState, type ActorMemory, type ParkedCall } from "./actor-state.ts";
 import type { Choice, RecordedStep } from "./choice.ts";
 import { describeError, describeValue } from "./describe.ts";
 import { hashOf } from "./hash.ts";
@@ -23,9 +22,9 @@ interface PreparedActor {
 export class World {
   readonly scenario: Scenario;
   readonly facts: Fact[] = [];
-  /** Set when a promise was broken. */
+  /** Set if a promise was broken. */
   violation: string | undefined;
-  /** What `setup` left, if it left nothing open; never changed. */
+  /** The disk after `setup`, if no file was left open. Never changed. */
   ground: SimServer | undefined;
   readonly #isSetUp: boolean;
   readonly #server: SimServer;
@@ -33,20 +32,20 @@ export class World {
   readonly #machines = new Map<string, Machine>();
   readonly #actors: ActorState[] = [];
   readonly #left: Record<Trouble | "kill" | "pause" | "clockJump", number>;
-  // Long after the times at which a stamp is that of nothing.
+  // Starts far from 0, so that no real stamp looks like a missing one.
   #nowMs = 100_000_000;
   #lastActor = "";
   #isEager = false;
-  /** Steps are taken again: what they lead to is known. */
+  /** True while steps are repeated whose results are known. */
   #isRedoing = false;
-  /** Those of this moment, once they were asked for. */
+  /** The choices of this moment, once they were computed. */
   #choices: Choice[] | undefined;
 
-  /** `ground`: what `setup` left in another world of the same scenario. */
+  /** `ground`: the disk after `setup` in another world of the same scenario. */
   constructor(scenario: Scenario, ground?: SimServer) {
     this.scenario = scenario;
     this.#isSetUp = ground !== undefined;
-    // A disk that several machines have mounted is not a local one.
+    // A disk that several machines have mounted is not local.
     const isShared = new Set(Object.values(scenario.actors).map(({ machine = "m1" }) => machine)).size > 1;
     const volume = scenario.volume ?? { kind: isShared ? "network" : "local", type: "simulated", mountOptions: [] };
     const { profile = "ext4-ordered", quirks = {} } = scenario;
@@ -82,7 +81,7 @@ export class World {
     for (const actor of prepared) await actor.begin();
   }
 
-  /** What `setup` leaves is always the same, and in no process: worlds to come begin with a copy. */
+  /** `setup` always leaves the same disk and no processes, so later worlds begin with a copy of it. */
   #keepGround(): void {
     if (this.#server.handles.size > 0) return;
     const { profile = "ext4-ordered", quirks = {} } = this.scenario;
@@ -122,7 +121,7 @@ export class World {
         state.parked.push({
           call,
           number: state.calls++,
-          resolve: resolve as Parked["resolve"],
+          resolve: resolve as ParkedCall["resolve"],
           reject,
         });
       });
@@ -142,12 +141,12 @@ export class World {
       observed: (what) => {
         if (!this.#isRedoing) state.history = hashOf(state.history + what);
       },
-      // What it started in the background goes on when the scenario begins.
+      // Calls that it started in the background continue once the scenario begins.
       park: (call) => (state.status === "preparing" && !call.background ? parkNever(call) : park(call)),
     });
   }
 
-  /** What the process table of the asking actor's machine and container says. */
+  /** The answer of the process table on the asking actor's machine and in its container. */
   #processState(asking: ActorState, pid: number, startMark: string): "alive" | "dead" {
     const container = this.scenario.actors[asking.name]?.container;
     const found = this.#actors.some(
@@ -172,7 +171,7 @@ export class World {
     await settled();
   }
 
-  /** Also what an actor has begun and not waited for happens before its process ends. */
+  /** Calls that an actor began without awaiting them also complete before its process ends. */
   get isOver(): boolean {
     if (this.violation !== undefined) return true;
     return this.#actors.every(
@@ -180,7 +179,7 @@ export class World {
     );
   }
 
-  /** What may happen next; the actor that moved last comes first. Empty when the run is over. */
+  /** Returns all possible next steps; those of the actor that moved last come first. Empty when the run is over. */
   choices(): Choice[] {
     return (this.#choices ??= this.#findChoices());
   }
@@ -198,32 +197,30 @@ export class World {
     }
   }
 
-  /** The choices of this moment are those of one step that no other actor can notice. */
+  /** True if the only choices of this moment are those of one step that no other actor can notice. */
   get isEager(): boolean {
     return this.#isEager;
   }
 
-  /**
-   * The actors that could have gone on instead of `choice`: a switch away from it is a preemption.
-   */
+  /** True if another actor could have continued instead: switching away from it is a preemption. */
   isPreemption(choice: Choice, choices: readonly Choice[]): boolean {
     return choice.actor !== this.#lastActor && choices.some((other) => other.actor === this.#lastActor);
   }
 
-  /** The actor that moved last: with a bound on preemptions it decides what is one. */
+  /** The actor that moved last. With a bound on preemptions it decides which steps are preemptions. */
   get lastActor(): string {
     return this.#lastActor;
   }
 
-  memories(): Memory[] {
+  memories(): ActorMemory[] {
     return this.#actors.map(({ history, hasBegun }) => ({ history, hasBegun }));
   }
 
   /**
-   * Takes steps again, from the start of this world to the state in which another one was when it
-   * had these `memories`. No promise is checked on the way: that other world has kept them.
+   * Repeats steps, from the start of this world to the state in which another world had these `memories`. Checks no
+   * promises on the way, because the other world has kept them.
    */
-  async redo(steps: readonly RecordedStep[], memories: readonly Memory[]): Promise<void> {
+  async redo(steps: readonly RecordedStep[], memories: readonly ActorMemory[]): Promise<void> {
     this.#isRedoing = true;
     for (const step of steps) {
       this.#redo(step);
@@ -260,7 +257,7 @@ export class World {
     }
   }
 
-  /** A step of this moment, for `redo`. */
+  /** Returns a step of this moment as `redo` needs it. */
   record({ actor, call, outcome }: Choice): RecordedStep {
     return { actor, call, outcome, nowMs: this.#nowMs };
   }
@@ -274,7 +271,7 @@ export class World {
     return seen;
   }
 
-  /** Equal for states from which the same things can happen. */
+  /** Returns a text that is equal for states with the same possible futures. */
   key(): string {
     const actors = this.#actors.map(
       ({ history, status, hasBegun, frozenUntilMs, parked }) =>
@@ -297,14 +294,10 @@ export class World {
     return await this.#auditOn(this.#server);
   }
 
-  /**
-   * Audits each state that a power cut may leave now, unless `isKnown` says that it was audited
-   * before.
-   */
+  /** Audits each state that a power cut may leave now, unless `isKnown` says that it was audited already. */
   async auditPowerCuts(isKnown: (key: string) => boolean): Promise<{ count: number; violation?: string }> {
     const facts = hashOf(JSON.stringify(this.facts));
-    // Most states differ in what the processes know only, and a power cut takes that from all of
-    // them.
+    // Most states differ only in the memory of processes, which a power cut erases.
     if (isKnown(`${this.#server.fingerprint(true)}@${this.#nowMs}:${facts}`)) return { count: 0 };
     let count = 0;
     for (let index = 0; index < this.#server.crashImageCount(); index++) {
@@ -367,7 +360,7 @@ export class World {
         const unseen = this.#steps(actor, parked);
         if (unseen.length === 0) continue;
         this.#isEager = true;
-        // A kill or a stop between two unseen steps is still another state than one after them.
+        // A kill or a pause between two unseen steps leads to another state than one after them.
         return [...unseen, ...this.#disturbances(actor)];
       }
     this.#isEager = false;
@@ -379,7 +372,7 @@ export class World {
     return choices;
   }
 
-  #steps(actor: ActorState, parked: Parked): Choice[] {
+  #steps(actor: ActorState, parked: ParkedCall): Choice[] {
     const { call, number } = parked;
     const choices: Choice[] = [];
     for (const [index, outcome] of call.outcomes().entries()) {
@@ -400,7 +393,7 @@ export class World {
     return choices;
   }
 
-  #finish(actor: ActorState, parked: Parked, outcome: Outcome<unknown>): string {
+  #finish(actor: ActorState, parked: ParkedCall, outcome: Outcome<unknown>): string {
     mustKeepOutOfOthersTemp(this.scenario, actor.name, parked.call);
     actor.parked = actor.parked.filter((other) => other !== parked);
     if (outcome.trouble !== undefined) this.#left[outcome.trouble]--;
@@ -459,7 +452,7 @@ export class World {
     return choices;
   }
 
-  /** What it is doing that does not happen in one step, and that others may see. */
+  /** Returns the first halves of calls in progress that do not happen in one step and that others may see. */
   #halves(actor: ActorState): { operation: string; detail: string; half: () => void }[] {
     return actor.parked.flatMap(({ call }) => {
       const { operation, detail, half } = call;
@@ -476,7 +469,7 @@ export class World {
     this.#server.closeHandlesOf(actor.name);
   }
 
-  /** All actors wait: the time goes on to the first moment at which one of them need not. */
+  /** All actors wait, so advance the time to the first moment at which one of them can continue. */
   #passTime(): boolean {
     const moments = this.#actors
       .filter((actor) => actor.status !== "killed")
@@ -492,8 +485,8 @@ export class World {
 }
 
 /**
- * When all that the actors can do without an answer from outside is done: ticks come after all
- * promises.
+ * Resolves when the actors have done all that they can without an answer: a new turn of the event loop comes after
+ * all promises.
  */
 function settled(): Promise<void> {
   return new Promise((resolve) => process.nextTick(resolve));

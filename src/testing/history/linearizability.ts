@@ -1,13 +1,14 @@
-// The linearizability check: whether everything that was answered in a history could have been
-// answered by one thing that does one operation at a time.
+// Checks linearizability: whether all answers of a history could come from one thread that executes one operation at
+// a time.
 import { searchLinearization, type DeadEnd } from "./linearization.ts";
 
 /** One call in a history, as the caller saw it. Inputs and outputs are plain data. */
 export interface Operation<Input, Output> {
-  /** The caller; for messages only. What a process did in turn follows from the times. */
+  /** The caller, for messages only: the order of its calls follows from the times. */
   readonly process: string;
+  /** The input of the call. */
   readonly input: Input;
-  /** Left out when it never returned. */
+  /** The output of the call. Absent if it never returned. */
   readonly output?: Output;
   /**
    * Index into one log of calls and returns, or a time of one clock. Equal times count as overlap,
@@ -15,64 +16,68 @@ export interface Operation<Input, Output> {
    */
   readonly calledAt: number;
   /**
-   * "never": the caller died or does not know. It may have happened at any time after the call, or
-   * not at all.
+   * When it returned. `never`: the caller died or does not know; it may have happened at any time
+   * after the call, or not at all.
    */
   readonly returnedAt: number | "never";
 }
 
-/** What one operation at a time would do. */
+/** The sequential specification of a shared object. */
 export interface Model<State, Input, Output> {
+  /** The state before the first operation. */
   readonly initial: State;
   /**
-   * The state after `input` was answered by `output`; undefined when it cannot have been. Without
-   * an output: what it does if it happens now. Pure.
+   * Returns the state after `input` was answered by `output`; undefined if that answer is
+   * impossible. Without an output: the state if the operation happens now. It must be pure.
    */
   readonly apply: (state: State, input: Input, output: Output | undefined) => State | undefined;
-  /** Equal for equal states, and for no others. */
+  /** Returns a text that is equal for equal states, and for no others. */
   readonly key: (state: State) => string;
   /**
-   * Whether an operation with this answer never changes anything, whatever the state: a read, a
-   * refusal. Not needed, but without it many reads take long.
+   * Returns true if an operation with this answer never changes anything, such as a read or a
+   * refusal. Without it, many reads take long. Default: none is idle.
    */
   readonly isIdle?: (input: Input, output: Output) => boolean;
   /**
-   * What the operation is about (a path, a name of a lock), when operations on different ones have
-   * nothing to do with each other. Each is then checked alone.
+   * Returns the object that an operation concerns (a path, the name of a lock), if operations on
+   * different ones are independent. Each is then checked alone. Default: one object.
    */
   readonly partOf?: (input: Input) => string;
 }
 
+/** Options of `checkLinearizability`. */
 export interface LinearizabilityOptions {
   /**
-   * How often the model may be asked, for each part, before the answer is "unknown". The problem is
-   * NP-complete: some histories cannot be decided. Default 1 000 000.
+   * How many steps the model may take for each part before the verdict is `unknown`. The problem is
+   * NP-complete: some histories cannot be decided. Default 1,000,000.
    */
   readonly stepsMax?: number | undefined;
 }
 
+/** The verdict about a history. `unknown`: neither proven nor refuted within `stepsMax`. */
 export type Linearizability<Input, Output> =
   | { readonly verdict: "linearizable"; readonly steps: number }
-  /**
-   * Neither proven nor refuted within the limit: too many operations overlap, or too many never
-   * returned.
-   */
+  /** Neither proven nor refuted within the limit: too many operations overlap, or too many never returned. */
   | { readonly verdict: "unknown"; readonly steps: number; readonly message: string }
   | {
       readonly verdict: "violated";
       readonly steps: number;
       readonly message: string;
-      /** The longest beginning that can be put in order, in that order. */
+      /** The longest prefix of the history that can be ordered, in that order. */
       readonly prefix: readonly Operation<Input, Output>[];
-      /** The first operation, by its return, that fits nowhere in any order of those before it. */
+      /** The operation, first by its return, that fits nowhere in any order of those before it. */
       readonly misfit: Operation<Input, Output>;
     };
 
 const stepsMaxDefault = 1_000_000;
-/** How much of the prefix a message shows: what matters is near its end. */
+/** How many operations of the prefix a message shows. The relevant ones are near its end. */
 const shownMax = 12;
 
-/** "unknown" only when no part is violated. */
+/**
+ * Checks whether the answers of a history could come from one object that executes one operation at
+ * a time. The verdict is `unknown` only if no part is violated. Throws a RangeError for an
+ * operation that returned before it was called.
+ */
 export function checkLinearizability<State, Input, Output>(
   model: Model<State, Input, Output>,
   history: readonly Operation<Input, Output>[],
@@ -101,8 +106,8 @@ export function checkLinearizability<State, Input, Output>(
 }
 
 /**
- * For checks and audits: throws unless it is linearizable. What could not be decided has not passed
- * either, and is said to be so.
+ * Throws unless a history is linearizable. A history that cannot be decided throws as well. For
+ * `check` and `audit`.
  */
 export function mustBeLinearizable<State, Input, Output>(
   model: Model<State, Input, Output>,

@@ -1,28 +1,27 @@
-// The search for a linearization: puts the operations of one history in an order that a model
-// allows, or shows how far it gets.
+// Searches for a linearization: orders the operations of one history as a model allows, or shows how far that is
+// possible.
 //
-// After Wing and Gong, with the memo and the laziness of Lowe: it walks along the calls and
-// returns, and decides only when a return asks for it, that is, when an operation returns that has
-// no place yet. Then one of the operations under way takes place: that one, or another before it. A
-// situation is the point in the walk, which of the operations under way have their place, and the
-// state; none is gone into twice.
+// It follows Wing and Gong, with the memo and the laziness of Lowe. It walks along the calls and returns, and decides
+// only when an operation returns that has no position in the order yet. Then it, or another pending operation before
+// it, gets the next position. A situation consists of the point in the walk, the pending operations that have a
+// position, and the state. No situation is visited twice.
 import type { Model, Operation } from "./linearizability.ts";
 
 export type Found<State, Input, Output> =
   | { readonly kind: "ordered"; readonly steps: number }
-  /** The limit was reached. */
+  /** The limit of steps was reached. */
   | { readonly kind: "tired"; readonly steps: number; readonly returnsPassed: number }
   | DeadEnd<State, Input, Output>;
 
-/** The farthest that any order comes. */
+/** The furthest point that any order reaches. */
 export interface DeadEnd<State, Input, Output> {
   readonly kind: "stuck";
   readonly steps: number;
   readonly prefix: readonly Operation<Input, Output>[];
   readonly misfit: Operation<Input, Output>;
-  /** What the orders that come so far leave behind; a few of them. */
+  /** The states that these orders lead to; only a few of them. */
   readonly states: readonly State[];
-  /** What else was under way without a place. */
+  /** The other operations that were pending without a position. */
   readonly open: readonly Operation<Input, Output>[];
 }
 
@@ -33,24 +32,24 @@ interface Event {
 }
 
 /** How far an order has come. */
-interface Place<State> {
-  /** The event that it stands before. */
+interface SearchPoint<State> {
+  /** The index of the next event. */
   readonly position: number;
-  /** Called, not returned, no place yet. */
+  /** Operations that were called, have not returned, and have no position in the order yet. */
   readonly open: readonly number[];
-  /** Has its place, but has not returned; in ascending order. */
+  /** Operations that have a position but have not returned; ascending. */
   readonly placed: readonly number[];
   readonly state: State;
   readonly trail: Trail | undefined;
 }
 
-/** The order so far, backwards. */
+/** The order so far, last operation first. */
 interface Trail {
   readonly last: number;
   readonly before: Trail | undefined;
 }
 
-interface Fork<State> extends Place<State> {
+interface Fork<State> extends SearchPoint<State> {
   readonly candidates: readonly number[];
   next: number;
 }
@@ -73,7 +72,7 @@ class Search<State, Input, Output> {
   readonly #stepsMax: number;
   readonly #seen = new Set<string>();
   readonly #forks: Fork<State>[] = [];
-  #farthest: Place<State>[] = [];
+  #farthest: SearchPoint<State>[] = [];
   #steps = 0;
 
   constructor(model: Model<State, Input, Output>, operations: readonly Operation<Input, Output>[], stepsMax: number) {
@@ -90,7 +89,7 @@ class Search<State, Input, Output> {
     const { initial } = this.#model;
     if (this.#goTo({ position: 0, open: [], placed: [], state: initial, trail: undefined }))
       return { kind: "ordered", steps: this.#steps };
-    // Depth first, and the depth is the length of the history: no recursion.
+    // Depth-first, as a loop: the depth is the length of the history, too much for recursion.
     for (let fork = this.#forks.at(-1); fork !== undefined; fork = this.#forks.at(-1)) {
       const candidate = fork.candidates[fork.next++];
       if (candidate === undefined) {
@@ -100,7 +99,8 @@ class Search<State, Input, Output> {
       if (this.#steps >= this.#stepsMax) return this.#tired();
       const state = this.#apply(fork, candidate);
       if (state === undefined) continue;
-      // One that never returned and changes nothing here is better kept for a place where it does.
+      // Save an operation that never returned and changes nothing here for a later position where it changes
+      // something.
       if (this.#operations[candidate]!.returnedAt === "never" && this.#isSame(state, fork.state)) continue;
       if (this.#goTo(placing(fork, candidate, state))) return { kind: "ordered", steps: this.#steps };
     }
@@ -108,13 +108,13 @@ class Search<State, Input, Output> {
   }
 
   /**
-   * Walks on to the next return that asks for a decision. True when there is none: then everything
-   * has its place.
+   * Walks on to the next return that needs a decision. Returns true if there is none: then every operation has a
+   * position.
    */
-  #goTo(place: Place<State>): boolean {
-    const open = [...place.open];
-    const placed = [...place.placed];
-    let { position } = place;
+  #goTo(point: SearchPoint<State>): boolean {
+    const open = [...point.open];
+    const placed = [...point.placed];
+    let { position } = point;
     for (; position < this.#events.length; position++) {
       const { of, isReturn } = this.#events[position]!;
       if (!isReturn) open.push(of);
@@ -122,8 +122,8 @@ class Search<State, Input, Output> {
       else break;
     }
     if (position === this.#events.length) return true;
-    const here: Place<State> = { ...place, position, open, placed };
-    // What is open follows from the position and from what is placed.
+    const here: SearchPoint<State> = { ...point, position, open, placed };
+    // `open` follows from `position` and `placed`, so it is not part of the key.
     const key = `${position} ${placed.join()} ${this.#model.key(here.state)}`;
     if (this.#seen.has(key)) return false;
     this.#seen.add(key);
@@ -134,8 +134,8 @@ class Search<State, Input, Output> {
     return false;
   }
 
-  /** In the order in which they are tried. */
-  #candidatesAt({ position, open, state }: Place<State>): number[] {
+  /** Returns the candidates in the order in which they are tried. */
+  #candidatesAt({ position, open, state }: SearchPoint<State>): number[] {
     const due = this.#events[position]!.of;
     const returning: number[] = [];
     const endless: number[] = [];
@@ -143,13 +143,13 @@ class Search<State, Input, Output> {
     for (const index of open) {
       const operation = this.#operations[index]!;
       if (operation.returnedAt !== "never") {
-        // What never changes anything is best done when it fits: its chance may pass, and no other
-        // order is lost by it.
+        // Take an operation that never changes anything as soon as it fits: a later chance may not come, and no other
+        // order is lost.
         if (this.#isIdle[index] && this.#apply({ state }, index) !== undefined) return [index];
         if (index !== due) returning.push(index);
         continue;
       }
-      // Of those that never returned and say the same, one is as good as another.
+      // Of operations that never returned and have the same input, any one will do.
       const input = JSON.stringify(operation.input);
       if (!inputs.has(input)) endless.push(index);
       inputs.add(input);
@@ -189,7 +189,7 @@ class Search<State, Input, Output> {
   }
 }
 
-/** In the order of time. At equal times the calls come first, so that what touches overlaps. */
+/** Returns the events in the order of time. At equal times calls come first, so that adjacent operations overlap. */
 function eventsOf(operations: readonly Operation<unknown, unknown>[]): Event[] {
   const events: (Event & { readonly at: number })[] = [];
   for (const [of, { calledAt, returnedAt }] of operations.entries()) {
@@ -199,7 +199,11 @@ function eventsOf(operations: readonly Operation<unknown, unknown>[]): Event[] {
   return events.sort((a, b) => a.at - b.at || Number(a.isReturn) - Number(b.isReturn));
 }
 
-function placing<State>({ position, open, placed, trail }: Place<State>, index: number, state: State): Place<State> {
+function placing<State>(
+  { position, open, placed, trail }: SearchPoint<State>,
+  index: number,
+  state: State,
+): SearchPoint<State> {
   return {
     position,
     open: open.filter((other) => other !== index),

@@ -1,45 +1,56 @@
-// The model of an exclusive lock with fences, one for each name: granted to one hold at a time,
-// lost by expiry at any moment that was open to it.
+// The model of an exclusive lock with fences, one per name. It is granted to one hold at a time, and may expire at
+// any moment that an `expire` operation covers.
 import type { Model } from "./linearizability.ts";
 
+/** The state of a lock. */
 export interface LockState {
+  /** The hold that has the lock; undefined if it is free. */
   readonly holder: string | undefined;
-  /** The highest that was ever given out. */
+  /** The highest fence that was ever granted. */
   readonly fence: number;
 }
 
 /**
- * `hold` names one stay in the lock, from its acquire to its release: never two of them the same.
+ * An operation on a lock. `hold` identifies one hold, from its acquire to its release, and is never
+ * reused. `commit` is work that must be refused without the lock.
+ *
+ * `expire` states that the lease ended or the lock was broken. The test writes it into the history:
+ * called when the holder was stopped, killed or cut off, and returned when that is known to have
+ * happened.
  */
 export type LockInput =
   | { readonly kind: "acquire"; readonly name: string; readonly hold: string }
   | { readonly kind: "release"; readonly name: string; readonly hold: string }
-  /** Something that is done under the lock and must be refused without it. */
+  /** Work under the lock, which must be refused without it. */
   | { readonly kind: "commit"; readonly name: string; readonly hold: string }
   /**
-   * The lease ran out, or the lock was broken. The test that knows since when that was possible
-   * writes it into the history: called when the holder was stopped, killed or cut off, returned
-   * when it is known to have happened, "never" when it may have happened or not.
+   * The lease ended, or the lock was broken. The test writes it into the history: called when the holder was stopped,
+   * killed or cut off, and returned when it is known to have happened, or "never" if it may not have happened.
    */
   | { readonly kind: "expire"; readonly name: string; readonly hold: string };
 
+/**
+ * The answer of an operation on a lock. `refused`: the acquire did not wait, or waited long enough.
+ * `notHeld`: the hold had ended before.
+ */
 export type LockOutput =
   | { readonly kind: "granted"; readonly fence: number }
-  /** Of an acquire that does not wait, or that waited long enough. */
+  /** The answer of an acquire that did not wait, or waited long enough. */
   | { readonly kind: "refused" }
   | { readonly kind: "done" }
-  /** Of a release, a commit or an expiry: the hold was over before. */
+  /** The answer of a release, a commit or an expiry: the hold had ended before. */
   | { readonly kind: "notHeld" };
 
+/** Options of `lockModel`. */
 export interface LockModelOptions {
   /**
-   * An acquire may also be refused when the lock is free, for instance because another process
-   * waits for it. Default false.
+   * An acquire may be refused although the lock is free, for instance because another process waits
+   * for it. Default false.
    */
   readonly mayRefuseFree?: boolean;
 }
 
-/** Fences must grow with every grant, all holds of one name being in conflict. */
+/** Returns the model of exclusive locks with fences, one for each name. Fences must grow with every grant. */
 export function lockModel({ mayRefuseFree = false }: LockModelOptions = {}): Model<LockState, LockInput, LockOutput> {
   return {
     initial: { holder: undefined, fence: -Infinity },
@@ -64,8 +75,8 @@ function acquired(
   const isFree = state.holder === undefined;
   switch (output?.kind) {
     case undefined:
-      // Granted to a process that never heard of it. Its fence is a whole number above the last
-      // one; the least of them rules out nothing that another would allow.
+      // Granted to a process that never received the answer. Its fence is unknown: the lowest possible one excludes
+      // no later grant.
       return isFree ? { holder: hold, fence: state.fence + 1 } : undefined;
     case "granted":
       return isFree && output.fence > state.fence ? { holder: hold, fence: output.fence } : undefined;

@@ -1,10 +1,11 @@
-// Models of the two smallest things that can be shared: a register (read, write, compare and set)
-// and a counter (read, add), many of each by key.
+// Models of the two simplest shared objects, many of each by key: a register (read, write, compare and set) and a
+// counter (read, add).
 import type { Model } from "./linearizability.ts";
 
+/** The value of a register. */
 export type RegisterValue = string | number | boolean | null;
 
-/** `key`: which register, for instance a path. Default: there is one. */
+/** An operation on a register. `key` names the register, for instance a path. Default: there is one. */
 export type RegisterInput =
   | { readonly kind: "read"; readonly key?: string }
   | { readonly kind: "write"; readonly key?: string; readonly value: RegisterValue }
@@ -15,12 +16,20 @@ export type RegisterInput =
       readonly value: RegisterValue;
     };
 
+/**
+ * The answer of an operation on a register. `refused`: a compareAndSet found another value and
+ * changed nothing.
+ */
 export type RegisterOutput =
   | { readonly kind: "read"; readonly value: RegisterValue }
   | { readonly kind: "written" }
-  /** Of a compare and set: it found something else and changed nothing. */
+  /** The answer of a compareAndSet that found another value and changed nothing. */
   | { readonly kind: "refused" };
 
+/**
+ * Returns the model of registers with read, write and compareAndSet, one for each key. Default
+ * initial value: null.
+ */
 export function registerModel(
   initial: RegisterValue = null,
 ): Model<{ readonly value: RegisterValue }, RegisterInput, RegisterOutput> {
@@ -45,13 +54,18 @@ export function registerModel(
   };
 }
 
+/** An operation on a counter. `key` names the counter. Default: there is one. */
 export type CounterInput =
   | { readonly kind: "read"; readonly key?: string }
   | { readonly kind: "add"; readonly key?: string; readonly by: number };
 
-/** The count: of a read, and after an add if it tells. */
-export type CounterOutput = { readonly count?: number };
+/** The answer of an operation on a counter. */
+export type CounterOutput = {
+  /** The count at a read, or after an add that reports it. */
+  readonly count?: number;
+};
 
+/** Returns the model of counters with read and add, one for each key. Default initial value: 0. */
 export function counterModel(initial = 0): Model<number, CounterInput, CounterOutput> {
   return {
     initial,

@@ -1,59 +1,50 @@
-// One call of a simulated process to the outside: where it parks, and the ways in which it may end.
+// One call of a simulated process to the outside: where it parks, and how it may end.
 
-/**
- * What a call looks at or changes, so that calls which do not touch each other need not be tried in
- * both orders.
- */
+/** A path that a call reads or changes. Calls that touch nothing in common need not be tried in both orders. */
 export interface Touch {
   /** A path, or the name of a lock. Touching a path touches everything below it. */
   readonly what: string;
   readonly changes: boolean;
 }
 
-/** What a sync touches: nothing that a process can see, everything that a power cut can take. */
+/** The touch of a sync: invisible to processes, but relevant to a power cut. */
 export const durabilityTouch = "(durability)";
 export const durability: Touch = { what: durabilityTouch, changes: true };
 
-/** Which kind of trouble an outcome stands for; a scenario says how much of each it wants. */
+/** A kind of failure that the explorer may choose; a scenario limits how often each may happen. */
 export type Trouble = "error" | "lostReply" | "retransmit" | "stale" | "hint" | "outage" | "staleHandle";
 
 export interface Outcome<T> {
-  /** Empty for the ordinary one. */
+  /** Empty for the ordinary outcome. */
   readonly label: string;
   readonly trouble?: Trouble;
-  /** Does it, and gives the answer or throws the failure that the process will see. */
+  /** Performs it. Returns the answer, or throws the failure, that the process will see. */
   readonly run: () => T;
 }
 
 export interface Call<T> {
   readonly operation: string;
-  /** For people: paths and values. */
+  /** Paths and values, for people. */
   readonly detail: string;
   readonly touches: readonly Touch[];
-  /** What may happen if it went on now; empty while it has to wait. */
+  /** Returns the outcomes that are possible now; none while the call must wait. */
   readonly outcomes: () => readonly Outcome<T>[];
-  /** Takes the ordinary outcome, without a look at the others; absent where none may be open yet. */
+  /** Takes the ordinary outcome without computing the others. Absent if it may not be possible yet. */
   readonly ordinary?: () => T;
-  /**
-   * Whether its answer can no longer change, whatever others do: then it need not be tried at every
-   * moment.
-   */
+  /** True if its answer can no longer change, whatever others do. Then it need not be tried at every moment. */
   readonly isSettled?: () => boolean;
-  /** Set for a sleep: it may go on when the simulated time has come. */
+  /** Set for a sleep: when it may continue, in simulated time. */
   readonly dueMs?: number;
   /**
-   * Does the first half of it: what a process may leave that is killed meanwhile. Absent when it
+   * Performs the first half of the call: what a process may leave if it is killed meanwhile. Absent if the call
    * happens in one step.
    */
   readonly half?: (() => void) | undefined;
-  /** A run is over when only background calls are left. */
+  /** True for a call in the background. A run is over when only such calls are left. */
   readonly background?: boolean;
 }
 
-/**
- * How a simulated process makes its calls: at once while a scenario is set up, one by one under the
- * explorer.
- */
+/** How a simulated process makes its calls: at once during the setup of a scenario, one by one under the explorer. */
 export type Park = <T>(call: Call<T>) => Promise<T>;
 
 /** Takes the ordinary outcome at once. */

@@ -1,15 +1,15 @@
-// What the file system client of one machine remembers of the server, and where that is no longer
-// true: the source of every old answer.
+// What the file system client of one machine has cached of the server, and where that is outdated: the source of
+// every stale answer.
 import { diskError } from "../../ports/disk-error.ts";
-import type { DirectoryNode, FileNode, Place, TreeNode } from "../../ports/memory/tree.ts";
+import type { DirectoryNode, FileNode, DirectoryEntry, TreeNode } from "../../ports/memory/tree.ts";
 import { nameOf, parentOf, prefixesOf } from "./paths.ts";
 import { RememberedFiles } from "./remembered-files.ts";
 import type { Quirks, SimServer, UnsentWrite } from "./server.ts";
 
-/** How an operation finds what its paths mean. */
+/** How an operation resolves its paths. */
 export interface Lookup {
-  place(path: string): Place;
-  /** Also of the root, which is in no directory. */
+  entry(path: string): DirectoryEntry;
+  /** Also resolves the root, which is in no directory. */
   node(path: string): TreeNode;
   directory(path: string): DirectoryNode;
 }
@@ -17,18 +17,18 @@ export interface Lookup {
 export class ClientCache {
   readonly #server: SimServer;
   readonly #quirks: Quirks;
-  /** What each directory looked like when this machine last listed it. */
+  /** The content of each directory when this machine last listed it. */
   readonly #listings = new Map<string, readonly string[]>();
-  /** Names that were absent when this machine last looked. */
+  /** Names that did not exist when this machine last checked. */
   readonly #absences = new Set<string>();
   /** Names that this machine has opened. */
   readonly #opened = new Set<string>();
-  /** The directory that this machine last found under a path. */
+  /** The directory that this machine last found under each path. */
   readonly #directories = new Map<string, DirectoryNode>();
 
   readonly files: RememberedFiles;
   readonly #unsent = new Map<FileNode, UnsentWrite[]>();
-  /** Whether it can be wrong at all. */
+  /** True if it can be wrong at all. */
   readonly mayBeOld: boolean;
 
   constructor(server: SimServer, quirks: Quirks = server.quirks) {
@@ -39,22 +39,19 @@ export class ClientCache {
     this.mayBeOld = Boolean(staleListings || staleAbsence || stalePresence || directoryHandles || fileHandles);
   }
 
-  /** Asks the server, and remembers which directories it found. */
+  /** Asks the server, and remembers the directories that it found. */
   fresh(operation: string): Lookup {
     return new FreshLookup(operation, this.#server, this.#quirks.directoryHandles ? this.#directories : undefined);
   }
 
-  /**
-   * Acts in `old`, the directory that was once found under `under`, without asking what is there
-   * now.
-   */
+  /** Resolves paths in `old`, a directory that was once found under `under`, without asking what is there now. */
   through(under: string, old: DirectoryNode, operation: string): Lookup {
     const server = this.#server;
-    const place = (path: string): Place =>
-      parentOf(path) === under ? { directory: old, name: nameOf(path), path } : server.place(path, operation);
-    const node = (path: string): TreeNode => server.tree.node(place(path), operation);
+    const entry = (path: string): DirectoryEntry =>
+      parentOf(path) === under ? { directory: old, name: nameOf(path), path } : server.entry(path, operation);
+    const node = (path: string): TreeNode => server.tree.node(entry(path), operation);
     return {
-      place,
+      entry,
       node,
       directory: (path) => {
         if (path === under) return old;
@@ -66,8 +63,8 @@ export class ClientCache {
   }
 
   /**
-   * The directory that this machine still takes for the one under `path`, though another is there
-   * now, or none.
+   * Returns the directory that this machine still believes to be under `path`, although another one is there now, or
+   * none.
    */
   findOldDirectory(path: string): DirectoryNode | undefined {
     if (!this.#quirks.directoryHandles) return undefined;
@@ -75,23 +72,22 @@ export class ClientCache {
     return remembered === undefined || remembered === this.#server.find(path) ? undefined : remembered;
   }
 
-  /** Whether this machine may say, without asking, that `path` is absent although it is there. */
+  /** True if this machine may answer from its cache that `path` does not exist, although it does. */
   isWronglyAbsent(path: string): boolean {
     if (!this.#quirks.staleAbsence || this.#server.find(path) === undefined) return false;
     return prefixesOf(path).some((prefix) => this.#absences.has(prefix));
   }
 
   /**
-   * What this machine still takes for what is under `path`, though something else is there now, or
-   * nothing.
+   * Returns the node that this machine still believes to be under `path`, although another one is there now, or none.
    */
   findOldNode(path: string): TreeNode | undefined {
     return this.files.findOld(path) ?? this.findOldDirectory(path);
   }
 
   /**
-   * A directory was opened, or looked for in vain: this machine looks up anew what it and the names
-   * in it are.
+   * A directory was opened, or searched in vain. From now on this machine asks the server again about it and the
+   * names in it.
    */
   asked(path: string): void {
     this.files.asked(path);
@@ -104,14 +100,14 @@ export class ClientCache {
     if (this.#quirks.stalePresence) this.#opened.add(path);
   }
 
-  /** Whether this machine may say, without asking, that `path` is there although it is gone. */
+  /** True if this machine may answer from its cache that `path` exists, although it was removed. */
   isWronglyPresent(path: string): boolean {
     return this.#opened.has(path) && this.#server.find(path) === undefined;
   }
 
   /**
-   * A request that needed these names, or made those, was answered: from now on this machine
-   * believes what was true then.
+   * A request that needed or created these names was answered. From now on this machine believes the state at that
+   * time.
    */
   learn(needed: readonly string[], made: readonly string[]): void {
     if (!this.#quirks.staleAbsence) return;
@@ -123,7 +119,7 @@ export class ClientCache {
     for (const path of made) this.#believePresent(path);
   }
 
-  /** The names of a directory as this machine saw them before, if they are different now. */
+  /** Returns the names of a directory as this machine last saw them, if they are different now. */
   findOldListing(path: string): readonly string[] | undefined {
     const remembered = this.#listings.get(path);
     if (!this.#quirks.staleListings || remembered === undefined) return undefined;
@@ -135,18 +131,18 @@ export class ClientCache {
 
   listed(path: string, names: readonly string[]): void {
     if (this.#quirks.staleListings) this.#listings.set(path, names);
-    // A fresh listing also renews what the client believes of each name in it.
+    // A fresh listing also renews what the client has cached about each name in it.
     for (const name of names) this.#absences.delete(path === "/" ? `/${name}` : `${path}/${name}`);
   }
 
-  /** A client adds what it made itself to the listing that it remembers. */
+  /** A client adds names that it created itself to its cached listing. */
   made(path: string): void {
     const listing = this.#listings.get(parentOf(path));
     const name = nameOf(path);
     if (listing !== undefined && !listing.includes(name)) this.#listings.set(parentOf(path), [...listing, name].sort());
   }
 
-  /** And takes out what it removed itself. */
+  /** A client removes names that it removed itself. */
   removed(path: string): void {
     const listing = this.#listings.get(parentOf(path));
     const name = nameOf(path);
@@ -157,16 +153,14 @@ export class ClientCache {
       );
   }
 
-  /**
-   * What was written to a file on this machine and not yet sent. One list for each file, for ever.
-   */
+  /** Returns the writes to a file on this machine that were not sent yet: one list per file, always the same. */
   unsentTo(file: FileNode): UnsentWrite[] {
     const unsent = this.#unsent.get(file) ?? [];
     this.#unsent.set(file, unsent);
     return unsent;
   }
 
-  /** As this machine sees it: what was written here is there, sent or not. */
+  /** Returns the node as this machine sees it, including writes that were not sent yet. */
   seen<T extends TreeNode>(node: T): T {
     const unsent = node.kind === "file" ? this.#unsent.get(node) : undefined;
     if (node.kind !== "file" || unsent === undefined || unsent.length === 0) return node;
@@ -177,7 +171,7 @@ export class ClientCache {
     return { ...node, bytes };
   }
 
-  /** Equal for caches that can give the same old answers, now or later. */
+  /** Returns a text that is equal for caches that can give the same stale answers, now or later. */
   describe(): string {
     const listings = [...this.#listings].map(([path, names]) => `${path}=${names.join()}`).sort();
     const directories = [...this.#directories].map(([path, { ino }]) => `${path}=${ino}`).sort();
@@ -186,8 +180,8 @@ export class ClientCache {
   }
 
   /**
-   * Forgets that anything on the way to `path` was absent, as far as it is there; returns the first
-   * that is not.
+   * Forgets cached absences of `path` and the directories above it, as far as they exist. Returns the first that does
+   * not.
    */
   #believePresent(path: string): string | undefined {
     for (const prefix of prefixesOf(path)) {
@@ -209,9 +203,9 @@ class FreshLookup implements Lookup {
     this.#directories = directories;
   }
 
-  place(path: string): Place {
+  entry(path: string): DirectoryEntry {
     this.#remember(parentOf(path));
-    return this.#server.place(path, this.#operation);
+    return this.#server.entry(path, this.#operation);
   }
 
   node(path: string): TreeNode {

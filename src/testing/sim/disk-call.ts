@@ -1,4 +1,4 @@
-// One call of a simulated process to the simulated disk, and the ways in which it may end.
+// One call of a simulated process to the simulated disk, and how it may end.
 import { diskError } from "../../ports/disk-error.ts";
 import type { FileNode } from "../../ports/memory/tree.ts";
 import type { Call, Outcome, Touch } from "./call.ts";
@@ -6,48 +6,47 @@ import type { ClientCache, Lookup } from "./client-cache.ts";
 import { parentOf } from "./paths.ts";
 import type { SimServer } from "./server.ts";
 
-/** Which failures may be injected, and into which operations (all, when none are named). */
+/** Errors that the simulated disk may return. */
 export interface InjectedErrors {
+  /** The POSIX names of the errors. */
   readonly errnos: readonly string[];
+  /** The operations that may fail. Default: all. */
   readonly operations?: readonly string[];
 }
 
 export interface DiskOperation<T> {
   readonly name: string;
-  /** For people: the paths. */
+  /** The paths, for people. */
   readonly detail: string;
-  /** A function where it may change while the call is parked. */
+  /** A function if it may change while the call is parked. */
   readonly touches: readonly Touch[] | (() => readonly Touch[]);
-  /** Names that must be there. */
+  /** Names that must exist. */
   readonly needs?: readonly string[];
   readonly makes?: readonly string[];
   readonly removes?: readonly string[];
-  /** A directory that it is about as a whole. */
+  /** A directory that the call concerns as a whole. */
   readonly directory?: string;
   readonly run: (at: Lookup) => T;
-  /** Asked of the server, whatever this client remembers. */
+  /** True if the client always asks the server, whatever it has cached. */
   readonly isFresh?: boolean;
   /**
-   * What a client hears that repeats the request after it was done; undefined for operations that
-   * may be repeated.
+   * The errno that a client gets if it repeats the request after it was executed. Undefined for operations that may
+   * be repeated.
    */
   readonly repeated?: string;
-  /** Another answer that this client may give at this moment, from what it remembers. */
+  /** Another answer that this client may give now, from its cache. */
   readonly remembered?: () => { readonly answer: T } | undefined;
-  /**
-   * What it does to the file that this machine remembers under a name, in place of what is there
-   * now.
-   */
+  /** The effect on the file that this machine has cached under a name, instead of the one that is there now. */
   readonly onOldFile?: { readonly path: string; readonly run: (file: FileNode, at: Lookup) => T };
-  /** What else a failure does. */
+  /** A further effect of a failure. */
   readonly onError?: (() => void) | undefined;
-  /** The first half of it, if it does not happen in one step. */
+  /** Performs the first half, if the operation does not happen in one step. */
   readonly half?: (() => void) | undefined;
-  /** Its answer is settled once this name is there, if that name is permanent. */
+  /** The answer is settled once this name exists, if that name is permanent. */
   readonly settledBy?: string | undefined;
 }
 
-/** What all calls of one process share. */
+/** The state that all calls of one process share. */
 export interface DiskCallContext {
   readonly server: SimServer;
   readonly cache: ClientCache;
@@ -116,7 +115,7 @@ export class DiskCall<T> implements Call<T> {
     return answer;
   }
 
-  /** The server does it, whether or not this client will hear so. */
+  /** The server executes the request, whether or not this client gets the reply. */
   #reached(): T {
     const { cache } = this.#context;
     const { run, needs = [], makes = [] } = this.#what;
@@ -128,7 +127,7 @@ export class DiskCall<T> implements Call<T> {
     }
   }
 
-  /** Other answers that this client may give at this moment, from what it remembers. */
+  /** Adds the other answers that this client may give now, from its cache. */
   #addOldAnswers(outcomes: Outcome<T>[]): void {
     const { cache } = this.#context;
     const { needs = [], makes = [], directory, run, remembered } = this.#what;
@@ -157,7 +156,7 @@ export class DiskCall<T> implements Call<T> {
     outcomes.push({ label: "on the file found before under that name", trouble: "stale", run: act });
   }
 
-  /** The server goes away before it hears of it, or when it has done it. */
+  /** Adds outages: the server fails before or after it has executed the request. */
   #addOutages(outcomes: Outcome<T>[]): void {
     const trouble = "outage";
     outcomes.push({ label: "the server goes away", trouble, run: () => this.#fail("EHOSTDOWN") });
@@ -169,10 +168,7 @@ export class DiskCall<T> implements Call<T> {
     outcomes.push({ label: "done, and the server goes away", trouble, run });
   }
 
-  /**
-   * A change that goes by a handle which the server does not know at this moment, or no longer
-   * knows when it has done it.
-   */
+  /** Adds stale handles: the server does not recognize the handle, before or after it has executed the change. */
   #addStaleHandles(outcomes: Outcome<T>[]): void {
     if (this.#what.repeated === undefined) return;
     const trouble = "staleHandle";
@@ -184,10 +180,7 @@ export class DiskCall<T> implements Call<T> {
     outcomes.push({ label: "done, and a handle is stale", trouble, run });
   }
 
-  /**
-   * The operation is done, but the process does not hear of it, or hears what a repeated request
-   * was told.
-   */
+  /** Adds lost replies: the operation is done, but the process gets no answer, or that of a repeated request. */
   #addLostReplies(outcomes: Outcome<T>[], repeated: string): void {
     const thenRefuse = (errno: string) => (): T => {
       this.#reached();

@@ -1,5 +1,5 @@
-// The simulated disk as one process sees it through its machine: every call parks, and may end in
-// each of the ways that the quirks allow.
+// The simulated disk as one process sees it through its machine. Every call parks, and may end in any way that the
+// quirks allow.
 import { diskError, findIfThere, hasErrno } from "../../ports/disk-error.ts";
 import type { CreateFileOptions, Disk, FileStat } from "../../ports/disk.ts";
 import { statOf, type FileNode } from "../../ports/memory/tree.ts";
@@ -17,12 +17,9 @@ export interface SimDiskOptions {
   readonly process: string;
   readonly park: Park;
   readonly errors?: InjectedErrors | undefined;
-  /**
-   * Names that are never removed or replaced once they are there. It is an error of the scenario if
-   * one is.
-   */
+  /** True for names that are never removed or replaced once they exist. If one is, the scenario is wrong. */
   readonly isPermanent?: ((path: string) => boolean) | undefined;
-  /** Told of such an error: the code that runs into it may well swallow it. */
+  /** Called with such an error, because the code under test may swallow it. */
   readonly onImpermanence?: ((what: string) => void) | undefined;
 }
 
@@ -51,8 +48,7 @@ export class SimDisk implements Disk {
   }
 
   async createFile(path: string, bytes: Uint8Array, { sync }: CreateFileOptions): Promise<void> {
-    // Three steps, as in reality: a crash between them leaves an empty file, or content that is not
-    // durable.
+    // Three steps, as in reality: a crash between them leaves an empty file, or content that is not durable.
     const node = await this.#create(path);
     const touches = (): Touch[] => [this.#server.touchOfFile(node, path, true)];
     if (bytes.length > 0)
@@ -88,8 +84,7 @@ export class SimDisk implements Disk {
       onOldFile: { path, run: (file) => file.bytes },
     });
     if (bytes.length > bytesMax) throw diskError("EFBIG", "read", path);
-    // The caller may change what it gets; the content of a file is shared by everything in here and
-    // never changes.
+    // A copy: the caller may change it, but all nodes share the content of a file, which must never change.
     return bytes.slice();
   }
 
@@ -123,12 +118,12 @@ export class SimDisk implements Disk {
       detail: path,
       touches: [this.#looks(path)],
       needs: [path],
-      run: (at) => this.#server.tree.file(at.place(path), "open"),
+      run: (at) => this.#server.tree.file(at.entry(path), "open"),
     });
     return this.#openFile(node, path, mode === "write");
   }
 
-  /** As the OS lock opens its file: made when it is missing, left alone when it is there. */
+  /** Opens a file as the OS lock does: creates it if it does not exist. */
   async openOrCreate(path: string): Promise<SimFile> {
     const node = await this.#do({
       name: "open lock",
@@ -136,9 +131,9 @@ export class SimDisk implements Disk {
       touches: [this.#changes(path)],
       makes: [path],
       run: (at) => {
-        const place = at.place(path);
-        const isThere = place.directory.entries.has(place.name);
-        return isThere ? this.#server.tree.file(place, "open") : this.#server.create(place, "open");
+        const entry = at.entry(path);
+        const isThere = entry.directory.entries.has(entry.name);
+        return isThere ? this.#server.tree.file(entry, "open") : this.#server.create(entry, "open");
       },
     });
     return this.#openFile(node, path, true);
@@ -153,10 +148,10 @@ export class SimDisk implements Disk {
       makes: [to],
       repeated: "EEXIST",
       settledBy: this.#server.quirks.linkReplaces ? undefined : to,
-      run: (at) => this.#server.link(at.place(from), at.place(to)),
+      run: (at) => this.#server.link(at.entry(from), at.entry(to)),
       onOldFile: {
         path: from,
-        run: (file, at) => this.#server.link(at.place(this.#server.nameOf(file) ?? from), at.place(to)),
+        run: (file, at) => this.#server.link(at.entry(this.#server.nameOf(file) ?? from), at.entry(to)),
       },
     });
   }
@@ -173,7 +168,7 @@ export class SimDisk implements Disk {
       repeated: "ENOENT",
       run: (at) => {
         if (this.#server.find(to) !== undefined) this.#mustNotBePermanent(to);
-        this.#server.rename(at.place(from), at.place(to));
+        this.#server.rename(at.entry(from), at.entry(to));
       },
       half: this.#server.quirks.renameVacates ? () => this.#vacate(from, to) : undefined,
     });
@@ -182,7 +177,7 @@ export class SimDisk implements Disk {
   #vacate(from: string, to: string): void {
     const [source, target] = [this.#server.find(from), this.#server.find(to)];
     if (source?.kind === "file" && target?.kind === "file" && source !== target)
-      this.#server.unlink(this.#server.place(to, "rename"));
+      this.#server.unlink(this.#server.entry(to, "rename"));
   }
 
   async unlink(path: string): Promise<void> {
@@ -194,7 +189,7 @@ export class SimDisk implements Disk {
       needs: [path],
       removes: [path],
       repeated: "ENOENT",
-      run: (at) => this.#server.unlink(at.place(path)),
+      run: (at) => this.#server.unlink(at.entry(path)),
     });
   }
 
@@ -205,7 +200,7 @@ export class SimDisk implements Disk {
       touches: [this.#changes(path)],
       makes: [path],
       repeated: "EEXIST",
-      run: (at) => this.#server.mkdir(at.place(path)),
+      run: (at) => this.#server.mkdir(at.entry(path)),
     });
   }
 
@@ -218,7 +213,7 @@ export class SimDisk implements Disk {
       needs: [path],
       removes: [path],
       repeated: "ENOENT",
-      run: (at) => this.#server.rmdir(at.place(path)),
+      run: (at) => this.#server.rmdir(at.entry(path)),
     });
   }
 
@@ -280,7 +275,7 @@ export class SimDisk implements Disk {
     });
   }
 
-  /** There are no symbolic links here. */
+  /** This disk has no symbolic links. */
   async realPath(path: string): Promise<string> {
     await this.#lookAt("resolve", path);
     return path;
@@ -295,16 +290,22 @@ export class SimDisk implements Disk {
     throw diskError("EINVAL", "read link", path);
   }
 
-  async syncDirectory(path: string): Promise<void> {
+  async syncDirectory(path: string): Promise<string | void> {
+    let identity: string | undefined;
     await this.#do({
       name: "sync directory",
       detail: path,
-      // Not what is in it, but whether it is there: another process may have removed it.
+      // Depends on whether the directory exists, not on its content: another process may have removed it.
       touches: this.#options.isPermanent?.(path) ? [durability] : [durability, this.#looks(`${path}/(itself)`)],
       needs: [path],
       directory: path,
-      run: (at) => this.#server.syncDirectory(at.directory(path), path),
+      run: (at) => {
+        const directory = at.directory(path);
+        this.#server.syncDirectory(directory, path);
+        identity = String(directory.ino);
+      },
     });
+    return identity;
   }
 
   async #lookAt(name: string, path: string): Promise<void> {
@@ -319,7 +320,7 @@ export class SimDisk implements Disk {
       touches: [this.#changes(path)],
       makes: [path],
       repeated: "EEXIST",
-      run: (at) => this.#server.create(at.place(path), "create"),
+      run: (at) => this.#server.create(at.entry(path), "create"),
     });
     const touches = (): Touch[] => [this.#server.touchOfFile(node, path, true)];
     if (this.#server.quirks.lateStamps)

@@ -6,15 +6,15 @@ import { durability, type Touch } from "./call.ts";
 import type { ClientCache } from "./client-cache.ts";
 import type { Handle, SimServer } from "./server.ts";
 
-/** Something that is done through a handle: no name is looked up any more. */
+/** An operation on an open file. It looks up no names. */
 export interface Step<T> {
   readonly name: string;
   readonly path: string;
   readonly touches: () => readonly Touch[];
   readonly run: () => T;
-  /** What else a failure does. */
+  /** A further effect of a failure. */
   readonly onError?: (() => void) | undefined;
-  /** The first half of it, if it does not happen in one step. */
+  /** Performs the first half, if the operation does not happen in one step. */
   readonly half?: (() => void) | undefined;
 }
 
@@ -61,7 +61,7 @@ export class SimFile implements DiskFile {
   }
 
   async sync(): Promise<void> {
-    // Others see what a late write sends only now.
+    // With late writes, others see the content only now.
     await this.#take("sync", this.#isLate ? true : "durability", () => this.#server.sync(this.#handle), {
       onError: () => this.#server.failSync(this.node, this.#handle),
     });
@@ -74,7 +74,7 @@ export class SimFile implements DiskFile {
     });
   }
 
-  /** Registers a user that goes on by itself: `close` calls `end` and waits for it. */
+  /** Registers a user that runs independently: `close` calls `end` and waits for it. */
   use(end: () => Promise<void>): void {
     this.#users.add(end);
   }
@@ -91,7 +91,7 @@ export class SimFile implements DiskFile {
       path,
       touches: () => [this.#touch(true)],
       run: () => this.#server.closeHandle(this.#handle),
-      // The descriptor is gone all the same, and with it what was not sent.
+      // The handle is closed even so, and writes that were not sent are lost.
       onError: () => this.#server.dropHandle(this.#handle),
     });
   }

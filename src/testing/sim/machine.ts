@@ -1,20 +1,17 @@
-// One simulated machine: its clock, its boot, and the file system client through which all of its
-// processes reach the server.
+// One simulated machine: its clock, its boot, and the file system client through which all its processes reach the
+// server.
 import { createHash } from "node:crypto";
 import type { Volume } from "../../ports/disk.ts";
 import { ClientCache } from "./client-cache.ts";
 import type { SimServer } from "./server.ts";
 
-/**
- * The machine that the disk is in: to its own processes it is a local one, of which nothing is
- * remembered wrongly.
- */
+/** The machine that contains the disk. For its own processes the disk is local, and no cache is outdated. */
 export const serverMachine = "server";
 
 export class Machine {
   readonly name: string;
   readonly bootId: string;
-  /** How far its wall clock is ahead of the true time; the explorer may change it. */
+  /** How far its wall clock is ahead of the true time. The explorer may change it. */
   wallOffsetMs = 0;
   #mounted: { readonly server: SimServer; readonly cache: ClientCache } | undefined;
 
@@ -23,7 +20,7 @@ export class Machine {
     this.bootId = bootIdOf(name);
   }
 
-  /** What this machine remembers of `server`; one for all of its processes. */
+  /** The cache of `server` on this machine, shared by all its processes. */
   cacheOf(server: SimServer): ClientCache {
     this.#mounted ??= { server, cache: new ClientCache(server, this.#isServer ? {} : server.quirks) };
     if (this.#mounted.server !== server) throw new Error(`${this.name} has another disk mounted already`);
@@ -45,7 +42,7 @@ export class Machine {
 
 const bootIds = new Map<string, string>();
 
-/** Of the form that a kernel gives out, so that two of them are two boots. */
+/** In the format of a kernel, so that two different ids mean two boots. */
 function bootIdOf(name: string): string {
   const known = bootIds.get(name) ?? newBootId(name);
   bootIds.set(name, known);

@@ -1,11 +1,11 @@
-// The OS lock as one simulated process takes it: a descriptor of its own, whose calls park.
+// The OS lock as one simulated process uses it: a descriptor of its own, whose calls park.
 import { holdfastError } from "../../errors.ts";
 import type { OsLockFile, OsLockWaiting } from "../../ports/os-lock.ts";
 import type { Outcome, Park, Touch } from "./call.ts";
 import type { SimFile } from "./file.ts";
 import type { LockOwner, SimOsLocks } from "./os-locks.ts";
 
-/** The file that a lock file has open. */
+/** The file that was opened for a lock. */
 export interface OpenedLock {
   readonly file: SimFile;
   readonly owner: LockOwner;
@@ -13,10 +13,10 @@ export interface OpenedLock {
 
 export interface SimOsLockFileOptions {
   readonly path: string;
-  /** Opens what bears the name now, and makes it when nothing does. */
+  /** Opens the file that has the name now, and creates it if there is none. */
   readonly open: () => Promise<OpenedLock>;
   /**
-   * The look at the name: a grant counts only if it leads to what was locked. Undefined on a share.
+   * The touch of comparing the name: a grant counts only if the name leads to the locked file. Undefined on a share.
    */
   readonly nameTouch: Touch | undefined;
   readonly osLocks: SimOsLocks;
@@ -101,9 +101,8 @@ export class SimOsLockFile implements OsLockFile {
   }
 
   /**
-   * The identity of what is locked now, "taken" or "gone". The lock and the look at the name are
-   * one step: a change between them makes the process open the file anew, as a change before both
-   * does.
+   * Returns the identity of the locked file, "taken" or "gone". Locking and comparing the name are one step: a change
+   * between them makes the process open the file again, as a change before them does.
    */
   #take(): string {
     const { osLocks, nameTouch } = this.#options;

@@ -1,4 +1,4 @@
-// The OS locks of all simulated kernels and their holders; freed when the holder dies.
+// The OS locks of all simulated kernels and their holders. A lock is freed when its holder dies.
 import { holdfastError } from "../../errors.ts";
 import type { FileNode } from "../../ports/memory/tree.ts";
 import type { Quirks } from "./server.ts";
@@ -7,14 +7,11 @@ import type { Quirks } from "./server.ts";
 export interface LockOwner {
   readonly process: string;
   readonly machine: string;
-  /**
-   * The file is locked, not its name: a process that opened another file by the same name excludes
-   * no process here.
-   */
+  /** The locked file. A process that opened another file under the same name is not excluded. */
   readonly file: FileNode;
-  /** By which it was opened; for people, and for telling states apart. */
+  /** The path by which it was opened, for people and for telling states apart. */
   readonly path: string;
-  /** Whether `path` still leads to `file`. */
+  /** True if `path` still leads to `file`. */
   readonly isNamed: () => boolean;
 }
 
@@ -31,7 +28,7 @@ export class SimOsLocks {
       throw holdfastError("UNSUPPORTED_DISK", `No OS lock can be had on ${path}.`, { path, missing: ["OS lock"] });
   }
 
-  /** Not even for its holder: a lock that is held is not free. */
+  /** Returns false even for its holder: a lock that is held is not free. */
   isFree(owner: LockOwner): boolean {
     for (const holder of this.#holders) if (this.#excludes(holder, owner)) return false;
     return true;

@@ -8,7 +8,7 @@ export function nameOf(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-/** `/a`, `/a/b` and `/a/b/c` for the last of them; nothing for the root. */
+/** Returns `/a`, `/a/b` and `/a/b/c` for `/a/b/c`; nothing for the root. */
 export function prefixesOf(path: string): string[] {
   const names = path.split("/").filter((name) => name !== "");
   return names.map((_name, index) => `/${names.slice(0, index + 1).join("/")}`);

@@ -1,27 +1,35 @@
-// What a power cut may leave of the simulated disk: the durable image, what is pending on top of
-// it, and every state that a profile allows.
+// The states that a power cut may leave of the simulated disk: the durable image, the pending changes on top of it,
+// and every combination that a profile allows.
 import { Tree, type DirectoryNode, type FileNode, type TreeNode } from "../../ports/memory/tree.ts";
 import { contentAfter, fatesOf, type Write } from "./torn-writes.ts";
 
 /**
- * - `ext4-ordered`: names become durable in the order in which they were changed, and any sync makes all earlier name changes durable.
- * - `journal`: each change of names is durable as a whole or not at all, and after earlier changes of the same names; otherwise in any order. A sync of a directory makes the changes in it durable, and a rename out of it with both its names.
- * - `weak`: each name becomes durable by itself, in any order; a rename may be half there; a synced file may still lack its name.
- * - `share`: names are durable at once (the server answers after its own sync); only unsynced content can be lost.
- * In all of them each unsynced write may be there, be missing, be torn, or read as zeros, whatever
- * became of those before it; but not one of the very bytes that are on the disk there.
+ * The disks that a power cut may leave.
+ *
+ * - `ext4-ordered`: names become durable in the order of their changes, and any sync makes all
+ *   earlier name changes durable.
+ * - `journal`: each change of names is durable as a whole or not at all, and after earlier changes of
+ *   the same names; otherwise in any order. A sync of a directory makes the changes in it durable,
+ *   and a rename out of it with both its names.
+ * - `weak`: each name becomes durable on its own, in any order; a rename may be half done; a synced
+ *   file may still lack its name.
+ * - `share`: names are durable at once, because the server answers after its own sync; only unsynced
+ *   content can be lost.
+ *
+ * In all profiles, each unsynced write may be complete, missing, torn or read as zeros, independently
+ * of earlier writes, except a write of the bytes that are already on the disk there.
  */
 export type Profile = "ext4-ordered" | "journal" | "weak" | "share";
 
 export interface EntryChange {
   readonly directory: DirectoryNode;
   readonly name: string;
-  /** Undefined: the name was removed. */
+  /** Undefined if the name was removed. */
   readonly node: TreeNode | undefined;
 }
 /**
- * Writes to one file that share their fate: "pending" may still be synced, "lost" never will be,
- * "synced" lie on top of lost ones.
+ * Writes to one file that share their fate. "pending": may still be synced. "lost": never will be. "synced": durable
+ * on top of lost ones.
  */
 interface Layer {
   readonly writes: Write[];
@@ -33,13 +41,13 @@ export class Persistence {
   readonly #root: DirectoryNode;
   readonly #entries = new Map<DirectoryNode, Map<string, TreeNode>>();
   readonly #bytes = new Map<FileNode, Uint8Array>();
-  /** In the order in which they happened; each group is one operation. */
+  /** In the order in which they happened. Each group is one operation. */
   #pendingChanges: (readonly EntryChange[])[] = [];
-  /** What is not in `#bytes`, oldest first; at most the last one is pending. */
+  /** Writes that are not in `#bytes`, oldest first. Only the last layer can be pending. */
   readonly #layers = new Map<FileNode, Layer[]>();
   /**
-   * What a power cut decides now. Forgotten at every change: an image is one of hundreds of the
-   * same state.
+   * The independent choices of a power cut now. Forgotten at every change; kept because one state has hundreds of
+   * images.
    */
   #choices: readonly Choice[] | undefined;
 
@@ -48,7 +56,7 @@ export class Persistence {
     this.#root = root;
   }
 
-  /** All that is in this directory is durable as it is. */
+  /** Makes everything in this directory durable as it is. */
   adopt(directory: DirectoryNode): void {
     this.#choices = undefined;
     this.#entries.set(directory, new Map(directory.entries));
@@ -72,9 +80,7 @@ export class Persistence {
     this.#layers.set(file, layers);
   }
 
-  /**
-   * Durable at once: only a file system that forgets what "exclusive" means empties a file here.
-   */
+  /** Empties a file durably. Happens only on a file system whose exclusive create replaces files. */
   emptied(file: FileNode): void {
     this.#settleFile(file);
   }
@@ -88,8 +94,8 @@ export class Persistence {
   }
 
   /**
-   * The kernel marks the pages clean although not all of them reached the disk: a second sync has
-   * nothing to do and says "fine".
+   * The kernel marks the pages clean although not all of them reached the disk: a second sync does nothing and
+   * reports success.
    */
   forgetWrites(file: FileNode): void {
     this.#choices = undefined;
@@ -112,12 +118,12 @@ export class Persistence {
     for (const file of [...this.#layers.keys()]) this.#settleFile(file);
   }
 
-  /** How many states a power cut may leave now. */
+  /** Returns how many states a power cut may leave now. */
   imageCount(): number {
     return this.#choicesNow().reduce((product, choice) => product * choice.count, 1);
   }
 
-  /** State number `index` of those, as a tree of its own in which everything is durable. */
+  /** Returns one of these states as a separate tree in which everything is durable. */
   image(index: number, now: () => number): Tree {
     const entries = new Map([...this.#entries].map(([directory, names]) => [directory, new Map(names)]));
     const bytes = new Map(this.#bytes);
@@ -129,10 +135,7 @@ export class Persistence {
     return buildTree(this.#root, entries, bytes, now);
   }
 
-  /**
-   * For the fingerprint of a state: what is pending and what lies below it, in terms of the given
-   * names for nodes and contents.
-   */
+  /** Describes the pending and the durable state for a fingerprint, with the given names for nodes and contents. */
   describe(nameOf: (node: TreeNode) => string, hashOf: (bytes: Uint8Array) => string): string {
     const nameOrNone = (node: TreeNode | undefined): string => (node === undefined ? "" : nameOf(node));
     const changes = this.#pendingChanges.map((group) =>
@@ -164,7 +167,7 @@ export class Persistence {
     this.#pendingChanges = [];
   }
 
-  /** With what happened before to the same names. */
+  /** Makes the changes in a directory durable, with all earlier changes of the same names. */
   #keepChangesIn(directory: DirectoryNode): void {
     const kept = new Set<readonly EntryChange[]>();
     for (const chain of chainsOf(this.#pendingChanges)) {
@@ -204,7 +207,7 @@ export class Persistence {
 
 const nothing = new Uint8Array();
 
-/** Changes that have a name in common, directly or by way of others, become durable in their order. */
+/** Groups changes that share a name, directly or through others. Each group becomes durable in order. */
 function chainsOf(groups: readonly (readonly EntryChange[])[]): (readonly EntryChange[])[][] {
   let chains: (readonly EntryChange[])[][] = [];
   for (const group of groups) {
@@ -221,13 +224,13 @@ function chainsOf(groups: readonly (readonly EntryChange[])[]): (readonly EntryC
 type Entries = Map<DirectoryNode, Map<string, TreeNode>>;
 type Contents = Map<FileNode, Uint8Array>;
 
-/** One independent question that a power cut answers by chance. */
+/** One independent random outcome of a power cut. */
 interface Choice {
   readonly count: number;
   readonly apply: (index: number, entries: Entries, contents: Contents) => unknown;
 }
 
-/** Of changes that become durable in order, the first few did. */
+/** Of changes that become durable in order, a power cut keeps the first few. */
 function prefixChoice(groups: readonly (readonly EntryChange[])[]): Choice {
   return {
     count: groups.length + 1,
@@ -238,8 +241,8 @@ function prefixChoice(groups: readonly (readonly EntryChange[])[]): Choice {
 }
 
 /**
- * One name is what it was, or what any of its changes made it; each once, because a temp file that
- * came and went would count twice otherwise.
+ * One name has its old state, or that of any of its changes. Each state counts once, even if a temp file came and
+ * went.
  */
 function nameChoice(changes: readonly EntryChange[], durable: TreeNode | undefined): Choice {
   const seen = new Set([durable]);
@@ -253,10 +256,10 @@ function nameChoice(changes: readonly EntryChange[], durable: TreeNode | undefin
   };
 }
 
-/** The content of one file. Many fates of its writes leave the same bytes: each content once. */
+/** The content of one file. Many fates of its writes leave the same bytes, so each content counts once. */
 function contentChoice(file: FileNode, durable: Uint8Array, layers: readonly Layer[]): Choice {
   let contents: readonly Uint8Array[] = [durable];
-  // In their order: each layer lies on top of what the one before it left.
+  // In order: each layer is applied on top of the previous one.
   for (const { fate, writes } of layers) {
     const fates = fate === "synced" ? [[]] : fatesOf(writes.length);
     contents = distinct(contents.flatMap((below) => fates.map((each) => contentAfter(below, writes, each))));

@@ -1,4 +1,4 @@
-// One simulated process: the ports of its machine, bound to the way in which its calls park.
+// One simulated process: the ports of its machine, with a way to park its calls.
 import type { Clock } from "../../ports/clock.ts";
 import { elapsedMs, type BeatTimes, type Heart } from "../../ports/heart.ts";
 import type { Host } from "../../ports/host.ts";
@@ -22,18 +22,16 @@ export interface SimProcessOptions {
   readonly server: SimServer;
   readonly osLocks: SimOsLocks;
   readonly park: Park;
-  /** The true time. */
+  /** Returns the true time. */
   readonly now: () => number;
-  /**
-   * Called with every answer that did not park, because what a process does next may depend on it.
-   */
+  /** Called with every answer that did not park, because the next action of the process may depend on it. */
   readonly observed: (what: string) => void;
   readonly pid: number;
-  /** Its container, if it has one. */
+  /** Its container, if any. */
   readonly processSpace?: string | undefined;
-  /** What the process table says of another. */
+  /** Returns the state of another process in the process table. */
   readonly processState: (pid: number, startMark: string) => "alive" | "dead";
-  /** How many beats its heart makes before the scenario lets it fall silent. */
+  /** How many beats its heart makes before the scenario silences it. */
   readonly beatsMax: number;
   readonly errors?: InjectedErrors | undefined;
   readonly isPermanent?: ((path: string) => boolean) | undefined;
@@ -95,7 +93,7 @@ function simClock({ now, machine, park, observed }: SimProcessOptions): Clock {
   };
 }
 
-/** Bytes that depend on nothing but the name of the process and how many it has drawn. */
+/** Returns bytes that depend only on the name of the process and on how many it has drawn. */
 function simRandom(name: string): Random {
   let state = 2166136261;
   for (const letter of name) state = Math.imul(state ^ letter.charCodeAt(0), 16777619);
@@ -129,7 +127,7 @@ function simHost({ name, machine, pid, processSpace = "", processState, observed
 
 function simHeart(clock: Clock, beatsMax: number): Heart {
   return {
-    start(file, { everyMs, from, gapMsMax, after, onLost }) {
+    start(file, { everyMs, from, gapMsMax, after, leaseMs, onLost }) {
       const stopped = new AbortController();
       let last: BeatTimes | undefined;
       let previous = after;
@@ -138,7 +136,7 @@ function simHeart(clock: Clock, beatsMax: number): Heart {
         const times = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
         if (previous !== undefined && elapsedMs(previous, times) > gapMsMax) throw new Error("the heart came too late");
         previous = times;
-        await file.write(0, encodeBeat(count, times.wallMs));
+        await file.write(0, encodeBeat(count, times.wallMs, leaseMs));
         await file.sync();
         last = times;
       };
@@ -153,8 +151,8 @@ function simHeart(clock: Clock, beatsMax: number): Heart {
       });
       const stop = async (): Promise<void> => {
         stopped.abort();
-        // No beat may land after this, as the real one has ended its thread by then; whether the
-        // last one succeeded does not matter any more.
+        // No beat may be written after this: the real heart has ended its thread by now. Whether the last beat
+        // succeeded does not matter any more.
         await writing.catch(() => undefined);
       };
       if (file instanceof SimFile) file.use(stop);
@@ -180,7 +178,7 @@ function simOsLock({ osLocks, park, name, machine, server }: SimProcessOptions, 
   };
 }
 
-/** Hints are never the truth, so a simulated one may as well never come. */
+/** Hints may always be missing, so a simulated one may never come. */
 function simWatch({ server, park }: SimProcessOptions): Watch {
   return {
     start(path, onHint) {

@@ -1,5 +1,5 @@
-// The files that the client of one machine has found under their names, and goes on to act on until
-// it asks for their directory anew.
+// The files that the client of one machine has found under their names. It continues to use them until it asks the
+// server about their directory again.
 import type { FileNode, TreeNode } from "../../ports/memory/tree.ts";
 import { parentOf } from "./paths.ts";
 import type { Quirks, SimServer } from "./server.ts";
@@ -22,24 +22,20 @@ export class RememberedFiles {
     this.#files.delete(path);
   }
 
-  /**
-   * It was opened or listed: the client compares it with what it knew, and looks the names up
-   * again.
-   */
+  /** The directory was opened or listed: the client looks up its names again. */
   asked(directory: string): void {
     for (const path of this.#files.keys()) if (parentOf(path) === directory) this.#files.delete(path);
   }
 
   /**
-   * The file that this machine still takes for the one under `path`, though another is there now,
-   * or none.
+   * Returns the file that this machine still believes to be under `path`, although another one is there now, or none.
    */
   findOld(path: string): FileNode | undefined {
     const remembered = this.#files.get(path);
     return remembered === undefined || remembered === this.#server.find(path) ? undefined : remembered;
   }
 
-  /** Equal for those that can give the same old answers, now or later. */
+  /** Returns a text that is equal for caches that can give the same stale answers, now or later. */
   describe(): string {
     return [...this.#files]
       .map(([path, { ino }]) => `${path}=${ino}`)

@@ -1,87 +1,88 @@
-// The simulated disk as the server sees it: one tree, what of it is durable, and which promises
-// this file system does not keep.
+// The simulated disk as the server sees it: one tree, its durable state, and the promises that this file system does
+// not keep.
 import { diskError } from "../../ports/disk-error.ts";
 import type { Volume } from "../../ports/disk.ts";
-import { Tree, type DirectoryNode, type FileNode, type Place, type TreeNode } from "../../ports/memory/tree.ts";
+import {
+  Tree,
+  type DirectoryNode,
+  type FileNode,
+  type DirectoryEntry,
+  type TreeNode,
+} from "../../ports/memory/tree.ts";
 import { hashOf, hashOfBytes } from "../explorer/hash.ts";
 import type { Touch } from "./call.ts";
 import { Persistence, type Profile } from "./persistence.ts";
 
-/**
- * Each is off by default; what is on is either a choice of the explorer or a defect of the file
- * system.
- */
+/** Promises that a simulated file system does not keep. Each is off by default. */
 export interface Quirks {
-  /** A machine may be shown the listing of a directory that it saw before. */
+  /** A machine may get the list of a directory that it saw before. */
   readonly staleListings?: boolean;
-  /** A machine may be told that a name is absent because it was when that machine last looked. */
+  /** A machine may be told that a name does not exist because it did not when that machine last checked. */
   readonly staleAbsence?: boolean;
   /**
-   * A machine may be told that a name which it has opened before is still there, though another
+   * A machine may be told that a name which it has opened before still exists, although another
    * machine has removed it.
    */
   readonly stalePresence?: boolean;
   /**
-   * A machine may act on the file that it once found under a name, although another machine has
-   * removed that name: read it, or link from it (ESTALE when it has no other name), or say what it
-   * was. Until it opens or lists the directory.
+   * A machine may use the file that it once found under a name, although another machine has
+   * removed that name: read it, stat it, or link from it (ESTALE if it has no other name), until it
+   * opens or lists the directory.
    */
   readonly fileHandles?: boolean;
   /**
-   * The server may go away, before or after it has done what it was asked for, and be back at the
-   * next request: EHOSTDOWN, as many times as the scenario allows.
+   * The server may fail before or after it has executed a request, and be back at the next one:
+   * EHOSTDOWN, as often as the scenario allows.
    */
   readonly outages?: boolean;
   /**
-   * A machine may act through the directory that it once found under a path, although another
-   * machine moved or removed it.
+   * A machine may use the directory that it once found under a path, although another machine moved
+   * or removed it.
    */
   readonly directoryHandles?: boolean;
   /**
-   * A change may say ESTALE, before or after it was done, although what it is about is there: as
-   * many times as the scenario allows.
+   * A change may fail with ESTALE, before or after it was made, although its target exists: as
+   * often as the scenario allows.
    */
   readonly staleHandles?: boolean;
-  /**
-   * What is written through a handle reaches the server, and with it other machines, at a sync or
-   * close, however late.
-   */
+  /** Writes through a handle reach the server, and so other machines, only at a sync or close, however late. */
   readonly lateWrites?: boolean;
+  /** The file system has no hard links. */
   readonly noHardLinks?: boolean;
+  /** A directory cannot be synced. */
   readonly noDirectorySync?: boolean;
-  /**
-   * Two creators of one name are both told that they made it; the second one empties the file of
-   * the first.
-   */
+  /** Two creators of one name both succeed; the second one truncates the file of the first. */
   readonly exclusiveCreateReplaces?: boolean;
-  /** A hard link over a taken name replaces it instead of failing. */
+  /** A hard link replaces an existing name instead of failing. */
   readonly linkReplaces?: boolean;
-  /** Renaming over an existing file fails, as on some Windows servers. */
+  /** A rename over an existing file fails, as on some Windows servers. */
   readonly renameRefusesToReplace?: boolean;
   /**
-   * A rename over an existing file takes that name away first: a machine that dies in between leaves
-   * neither the old file nor the new one there. So do clients of SMB and NFS where the file is open.
+   * A rename over an existing file removes that name first: a machine that dies in between leaves
+   * neither file there. Clients of SMB and NFS do so if the file is open.
    */
   readonly renameVacates?: boolean;
-  /**
-   * A file that anybody has open cannot be renamed or removed, nor can a directory above it be
-   * renamed, as on Windows.
-   */
+  /** An open file cannot be renamed or removed, nor can a directory above it be renamed, as on Windows. */
   readonly busyWhileOpen?: boolean;
+  /** Names that differ only in case are equal. */
   readonly caseInsensitive?: boolean;
+  /** Granularity of the time stamps of files. */
   readonly mtimeGranularityMs?: number;
   /**
-   * A file that was just made has any stamp, until its maker sets it a moment later: an NFS server
-   * keeps there by what it knows the maker's request again.
+   * A new file has an arbitrary time stamp until its creator sets it a moment later: an NFS server
+   * stores a marker there, to recognize a repeated request.
    */
   readonly lateStamps?: boolean;
-  /** How far the clock that stamps files is ahead of the true time. */
+  /** How far the clock that stamps files is ahead of the true time. Default 0. */
   readonly clockOffsetMs?: number;
-  /** "uncompared": known to be wrong, a grant counts whatever the name leads to. */
+  /**
+   * How OS locks work. `uncompared` is known to be wrong: a grant counts whatever the name leads
+   * to. Default `exclude`.
+   */
   readonly osLocks?: "exclude" | "per machine" | "none" | "uncompared";
   /**
-   * "hints": at once, once for each watch. "any time": once for each watch, whenever the explorer
-   * chooses, as often as the scenario allows.
+   * When watches report a change. `hints`: at once, once for each watch. `any time`: once for each
+   * watch, at any moment, as often as the scenario allows. Default `silent`.
    */
   readonly watch?: "hints" | "any time" | "silent";
 }
@@ -90,7 +91,7 @@ export interface ServerOptions {
   readonly profile: Profile;
   readonly quirks: Quirks;
   readonly volume: Volume;
-  /** True time, in milliseconds; the server stamps files with it. */
+  /** Returns the true time in milliseconds, with which the server stamps files. */
   readonly now: () => number;
 }
 
@@ -99,18 +100,18 @@ export interface UnsentWrite {
   readonly bytes: Uint8Array;
 }
 
-/** An open file of some process. */
+/** An open file of a process. */
 export interface Handle {
   readonly process: string;
   readonly file: FileNode;
   /**
-   * Written, but not yet sent: by this or any other handle of the same machine, as its kernel sends
-   * a file as a whole.
+   * Writes that were not sent yet, by this or any other handle of the same machine: its kernel sends a file as a
+   * whole.
    */
   readonly unsent: UnsentWrite[];
 }
 
-// Contents are never changed in place, so each is hashed once.
+// Contents are never changed in place, so each is hashed only once.
 const contentHashes = new WeakMap<Uint8Array, string>();
 
 function contentHash(bytes: Uint8Array): string {
@@ -139,10 +140,7 @@ export class SimServer {
     if (tree !== undefined) this.#persistence.adopt(tree.root);
   }
 
-  /**
-   * A server with the same files, all of them durable, which goes its own way from now on. Open
-   * files are not copied: there must be none.
-   */
+  /** Returns an independent server with the same files, all of them durable. No file may be open. */
   copy(options: ServerOptions): SimServer {
     if (this.handles.size > 0) throw new Error("a server with open files cannot be copied");
     const twins = new Map<TreeNode, TreeNode>();
@@ -154,10 +152,10 @@ export class SimServer {
     return server;
   }
 
-  /** Where `path` points; the directories above it must exist. */
-  place(path: string, operation: string): Place {
-    const place = this.tree.place(this.#spelled(path), operation);
-    return this.quirks.caseInsensitive ? { ...place, path } : place;
+  /** Returns the directory entry of `path`. The directories above it must exist. */
+  entry(path: string, operation: string): DirectoryEntry {
+    const entry = this.tree.entry(this.#spelled(path), operation);
+    return this.quirks.caseInsensitive ? { ...entry, path } : entry;
   }
 
   node(path: string, operation: string): TreeNode {
@@ -179,8 +177,7 @@ export class SimServer {
   }
 
   /**
-   * Where this directory is now, or under which name, of several, this file; undefined when it is
-   * nowhere.
+   * Returns a current path of this node, one of several for a file with several names, or undefined if it has none.
    */
   nameOf(wanted: TreeNode | undefined): string | undefined {
     const search = (from: TreeNode, path: string): string | undefined => {
@@ -200,8 +197,8 @@ export class SimServer {
   }
 
   /**
-   * What is done through a handle is seen under every name of the file; if that is not just the one
-   * it was opened by, it touches everything.
+   * An operation through a handle is visible under every name of the file. If that is not just the name by which it
+   * was opened, it touches everything.
    */
   touchOfFile(file: FileNode, path: string, changes: boolean): Touch {
     const isOnlyThere = file.links === 1 && this.find(path) === file;
@@ -209,8 +206,8 @@ export class SimServer {
   }
 
   /**
-   * In the spelling in which the names were made, as a file system keeps it that does not tell
-   * upper from lower case.
+   * Returns the path with the spelling under which its names were created, as a case-insensitive file system stores
+   * them.
    */
   #spelled(path: string): string {
     if (!this.quirks.caseInsensitive) return path;
@@ -224,7 +221,7 @@ export class SimServer {
     return names.join("/");
   }
 
-  create(at: Place, operation: string): FileNode {
+  create(at: DirectoryEntry, operation: string): FileNode {
     const taken = at.directory.entries.get(at.name);
     if (this.quirks.exclusiveCreateReplaces && taken?.kind === "file") return this.#emptied(taken);
     const file = this.tree.create(at, operation);
@@ -233,7 +230,7 @@ export class SimServer {
     return file;
   }
 
-  /** What the maker of a file does next, where stamps are late. */
+  /** Sets the stamp of a new file, as its creator does next if stamps are late. */
   stamp(file: FileNode): void {
     file.mtimeMs = stampMsOf(this.#options);
   }
@@ -241,11 +238,11 @@ export class SimServer {
   write(file: FileNode, offset: number, bytes: Uint8Array): void {
     if (bytes.length === 0) return;
     this.tree.write(file, offset, bytes);
-    // A part of the file's own content, which never changes; what the caller handed in may.
+    // Use the file's own copy, which never changes: the caller may modify its bytes.
     this.#persistence.wrote(file, offset, file.bytes.subarray(offset, offset + bytes.length));
   }
 
-  link(from: Place, to: Place): void {
+  link(from: DirectoryEntry, to: DirectoryEntry): void {
     if (this.quirks.noHardLinks) throw diskError("EPERM", "link", to.path);
     const file = this.tree.node(from, "link");
     const replaced = to.directory.entries.get(to.name);
@@ -254,7 +251,7 @@ export class SimServer {
     this.#persistence.changed({ directory: to.directory, name: to.name, node: to.directory.entries.get(to.name) });
   }
 
-  rename(from: Place, to: Place): void {
+  rename(from: DirectoryEntry, to: DirectoryEntry): void {
     const moved = this.tree.node(from, "rename");
     const replaced = to.directory.entries.get(to.name);
     if (this.quirks.renameRefusesToReplace && replaced !== undefined) throw diskError("EEXIST", "rename", to.path);
@@ -267,18 +264,18 @@ export class SimServer {
     );
   }
 
-  unlink(at: Place): void {
+  unlink(at: DirectoryEntry): void {
     this.#mustNotBeBusy(at, "unlink");
     this.tree.unlink(at);
     this.#persistence.changed({ directory: at.directory, name: at.name, node: undefined });
   }
 
-  mkdir(at: Place): void {
+  mkdir(at: DirectoryEntry): void {
     this.tree.mkdir(at);
     this.#persistence.changed({ directory: at.directory, name: at.name, node: at.directory.entries.get(at.name) });
   }
 
-  rmdir(at: Place): void {
+  rmdir(at: DirectoryEntry): void {
     this.tree.rmdir(at);
     this.#persistence.changed({ directory: at.directory, name: at.name, node: undefined });
   }
@@ -292,13 +289,13 @@ export class SimServer {
     this.#persistence.syncFile(file);
   }
 
-  /** The sync fails, and what it should have written is never tried again. */
+  /** The sync fails, and its data is never written again. */
   failSync(file: FileNode, handle?: Handle): void {
     handle?.unsent.splice(0);
     this.#persistence.forgetWrites(file);
   }
 
-  /** Whatever it had not sent is lost. */
+  /** Writes that it has not sent are lost. */
   dropHandle(handle: Handle): void {
     handle.unsent.splice(0);
     this.handles.delete(handle);
@@ -309,14 +306,12 @@ export class SimServer {
     this.#persistence.syncDirectory(directory);
   }
 
-  /** Everything so far counts as durable: the ground that a scenario starts from. */
+  /** Makes everything durable: the state from which a scenario starts. */
   settle(): void {
     this.#persistence.syncEverything();
   }
 
-  /**
-   * A killed process leaves its buffers to the kernel, which sends them; its handles are closed.
-   */
+  /** A killed process leaves its buffers to the kernel, which sends them. Its handles are closed. */
   closeHandlesOf(process: string): void {
     for (const handle of this.handles) if (handle.process === process) this.closeHandle(handle);
   }
@@ -334,7 +329,7 @@ export class SimServer {
     return this.#persistence.imageCount();
   }
 
-  /** The disk as a power cut may leave it; no process and no cache survives. */
+  /** Returns the disk as a power cut may leave it, without processes and caches. */
   crashImage(index: number): SimServer {
     return new SimServer(
       this.#options,
@@ -343,8 +338,8 @@ export class SimServer {
   }
 
   /**
-   * A process was told which file this is, or remembers it: from now on it is not the same as
-   * another with the same name and content.
+   * Marks a node as known to a process: from now on it is not interchangeable with another of the same name and
+   * content.
    */
   identify<T extends TreeNode>(node: T): T {
     this.#identified.add(node);
@@ -352,8 +347,8 @@ export class SimServer {
   }
 
   /**
-   * Equal for equal states: names, contents, hard links, open handles and, when asked, what a power
-   * cut could lose.
+   * Returns a text that is equal for equal states: names, contents, hard links, open handles and, if requested, what
+   * a power cut could lose.
    */
   fingerprint(withDurability: boolean): string {
     const names = new Map<TreeNode, string>();
@@ -367,7 +362,8 @@ export class SimServer {
       return `{${entries.map(([name, child]) => `${name}:${walk(child)}`).join()}}${identity}@${node.mtimeMs}`;
     };
     const tree = walk(this.tree.root);
-    // Those of one process in the order in which it opened them: which of its variables is which.
+    // The handles of one process in the order in which it opened them, because its variables refer to them in that
+    // order.
     const open = new Map<string, string>();
     for (const { process, file, unsent } of this.handles) {
       const writes = unsent.map(({ offset, bytes }) => `${offset}:${contentHash(bytes)}`);
@@ -377,7 +373,7 @@ export class SimServer {
     return hashOf(`${tree}|${[...open.values()].sort().join()}|${pending}`);
   }
 
-  #mustNotBeBusy(at: Place, operation: string): void {
+  #mustNotBeBusy(at: DirectoryEntry, operation: string): void {
     if (!this.quirks.busyWhileOpen) return;
     const node = at.directory.entries.get(at.name);
     for (const handle of this.handles)
@@ -391,7 +387,7 @@ export class SimServer {
   }
 }
 
-/** With what it stamps a file that is changed now. */
+/** Returns the stamp for a file that is changed now. */
 function stampMsOf({ quirks, now }: ServerOptions): number {
   const { mtimeGranularityMs = 1, clockOffsetMs = 0 } = quirks;
   return Math.floor((now() + clockOffsetMs) / mtimeGranularityMs) * mtimeGranularityMs;

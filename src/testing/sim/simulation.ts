@@ -1,5 +1,5 @@
-// A simulated world without the explorer: ports of as many machines as wanted on one disk, for
-// tests that need no schedules.
+// A simulated world without the explorer: ports for any number of machines on one disk, for tests that need no
+// schedules.
 import type { Ports } from "../../ports/ports.ts";
 import type { Volume } from "../../ports/disk.ts";
 import { parkNever, type Park } from "./call.ts";
@@ -9,25 +9,46 @@ import type { Profile } from "./persistence.ts";
 import { createSimPorts } from "./process.ts";
 import { SimServer, type Quirks } from "./server.ts";
 
+/** Options of `createSimulation`. */
 export interface SimulationOptions {
+  /** The disks that a power cut may leave. Default `ext4-ordered`. */
   readonly profile?: Profile;
+  /** The promises that the file system does not keep. Default: none. */
   readonly quirks?: Quirks;
+  /** The mount that the disk reports. Default: a local one. */
   readonly volume?: Volume;
   /**
-   * How calls are made. Default: at once, with the ordinary outcome; a sleep that is not over yet
+   * How calls are made. Default: at once, with the ordinary outcome; a sleep that has not ended
    * fails.
+   *
+   * @internal
    */
   readonly park?: Park;
 }
 
+/** A simulated world: machines and processes on one disk. */
 export interface Simulation {
+  /**
+   * The file server.
+   *
+   * @internal
+   */
   readonly server: SimServer;
-  /** The true time; to be moved by hand. */
+  /** The true time in milliseconds. Set it to move the time. */
   nowMs: number;
-  /** The ports of a process on a machine; both are made when they are named first. */
+  /** Returns the ports of a process on a machine (default "m1"). Both are created when they are first named. */
   ports(process: string, machine?: string): Ports;
 }
 
+/**
+ * Creates a simulated world without the explorer, for tests that need no schedules.
+ *
+ * @example
+ * ```ts
+ * const simulation = createSimulation({ quirks: { staleListings: true } });
+ * const ground = await Ground.open(simulation.ports("till"), "/ground");
+ * ```
+ */
 export function createSimulation(options: SimulationOptions = {}): Simulation {
   const { profile = "ext4-ordered", quirks = {}, park = parkNever } = options;
   const volume = options.volume ?? { kind: "local", type: "simulated", mountOptions: [] };

@@ -1,5 +1,5 @@
-// What a power cut may leave of writes to one file that were not synced: each for itself, in any
-// order, whole or in part, or as zeros where only the length was kept.
+// The possible results of a power cut for unsynced writes to one file: each write independently, whole or in part, or
+// as zeros if only the length was kept.
 export type Fate = "whole" | "absent" | "zeros" | "first half" | "last half";
 
 export interface Write {
@@ -8,12 +8,15 @@ export interface Write {
 }
 
 const fates: readonly Fate[] = ["whole", "absent", "zeros"];
-/** So many are tried in all combinations; of more, those in which one is the odd one out. */
+/**
+ * Up to this many writes are tried in all combinations. Of more, only combinations in which one differs from the
+ * rest.
+ */
 const combinedMax = 3;
 
 const fatesByCount = new Map<number, readonly (readonly Fate[])[]>();
 
-/** One fate for each of `count` writes, in every way that is tried. */
+/** Returns one fate for each of `count` writes, for every combination that is tried. */
 export function fatesOf(count: number): readonly (readonly Fate[])[] {
   const known = fatesByCount.get(count) ?? newFates(count);
   fatesByCount.set(count, known);
@@ -25,15 +28,15 @@ function newFates(count: number): readonly (readonly Fate[])[] {
   return [...new Map(all.map((each) => [each.join(), each])).values()];
 }
 
-/** The content when each of the writes has met its fate, on top of what was durable. */
+/** Returns the content after each write has met its fate, on top of the durable content. */
 export function contentAfter(durable: Uint8Array, writes: readonly Write[], each: readonly Fate[]): Uint8Array {
   return writes.reduce((bytes, write, index) => afterOne(bytes, write, each[index] ?? "whole"), durable);
 }
 
 function afterOne(bytes: Uint8Array, { offset, bytes: part }: Write, fate: Fate): Uint8Array {
   const half = Math.ceil(part.length / 2);
-  // What is on the disk already is there whatever becomes of the write: a block has its old bytes
-  // or its new ones, and every append rewrites the block before it.
+  // Bytes that are on the disk already stay there whatever the fate: a block has its old bytes or its new ones, and
+  // every append rewrites the block before it.
   const isThere = Buffer.compare(bytes.subarray(offset, offset + part.length), part) === 0;
   if (fate === "absent" || isThere) return bytes;
   if (fate === "zeros") return written(bytes, offset, new Uint8Array(part.length));
@@ -47,7 +50,9 @@ function combinations(count: number): Fate[][] {
   return combinations(count - 1).flatMap((before) => fates.map((fate) => [...before, fate]));
 }
 
-/** The first few are there, or all but the first few; one is missing, or reads as zeros. */
+/**
+ * Combinations in which the first few are written or missing, and those in which one is missing or reads as zeros.
+ */
 function oddOnes(count: number): Fate[][] {
   const filled = (fate: (index: number) => Fate): Fate[] => Array.from({ length: count }, (_, index) => fate(index));
   return Array.from({ length: count + 1 }, (_, odd) => [
@@ -59,7 +64,7 @@ function oddOnes(count: number): Fate[][] {
   ]).flat();
 }
 
-/** One is torn, and what came before it and after it is there or not. */
+/** Combinations in which one write is torn, and those before and after it are written or missing. */
 function torn(count: number): Fate[][] {
   const ends: readonly Fate[] = ["whole", "absent"];
   return Array.from({ length: count }, (_, at) => at).flatMap((at) =>

@@ -63,3 +63,11 @@ function addDiskCall(counts, name, args) {
   if (name === "hasLink") counts.add("lstat", args[1].split("/").length);
   else counts.add(name === "createFile" && args[2]?.sync ? "createFile+sync" : name);
 }
+
+/** How often the disk is waited for, among counted operations. */
+export function syncsIn(described) {
+  let syncs = 0;
+  for (const [, times = "1", name] of described.matchAll(/(?:(\d+) )?([A-Za-z+]+)/g))
+    if (/sync/i.test(name)) syncs += Number(times);
+  return syncs;
+}

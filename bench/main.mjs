@@ -5,13 +5,13 @@ import { existsSync } from "node:fs";
 import { measure } from "./measure.mjs";
 import { openBench } from "./place.mjs";
 import { printRates } from "./report.mjs";
+import { isQuick, isWanted, wishes } from "./settings.mjs";
 
 // To add a group: write a file that exports a function of the bench, and add a line here. The name
 // before the colon is the capability. Loaded late: the peers that a group imports may have to be
 // installed first.
 const groups = {
   publish: async () => (await import("./groups/publish.mjs")).publishGroup,
-  gate: async () => (await import("./groups/gate.mjs")).gateGroup,
   "locks:uncontended": async () => (await import("./locks/uncontended.mjs")).uncontendedGroup,
   "locks:hand-over": async () => (await import("./locks/hand-over.mjs")).handOverGroup,
   "locks:crowd": async () => (await import("./locks/crowd.mjs")).crowdGroup,
@@ -31,30 +31,49 @@ const groups = {
   "objects:large": async () => (await import("./objects/large.mjs")).largeGroup,
   "files:operations": async () => (await import("./files/operations.mjs")).operationsGroup,
   "files:scale": async () => (await import("./files/scale.mjs")).scaleGroup,
+  "files:index-writers": async () => (await import("./crowds/index-writers.mjs")).indexWritersGroup,
   "files:search": async () => (await import("./files/search.mjs")).searchGroup,
   "s3:rates": async () => (await import("./s3/rates.mjs")).ratesGroup,
   "s3:signature": async () => (await import("./s3/signature.mjs")).signatureGroup,
+  ...Object.fromEntries(
+    ["locks", "events", "files", "put", "publish"].map((part) => [
+      `processes:${part}`,
+      async () => {
+        const { processesGroup } = await import("./crowds/processes.mjs");
+        return (bench) => processesGroup(bench, part);
+      },
+    ]),
+  ),
+  cli: async () => (await import("./cli/start.mjs")).startGroup,
 };
 const names = Object.keys(groups);
+if (process.argv.includes("--list")) {
+  console.log(names.join("\n"));
+  process.exit(0);
+}
 if (process.argv.includes("--help") || process.argv.includes("-h")) {
-  console.log(`Measures Holdfast against named peers in one run: ratios, and disk operations per call.
+  console.log(`Measures Holdfast against named peers in one run: ratios of rates and of processor time (of all processes that take
+part), and disk operations per call. Prints tables in Markdown.
 
-  npm run bench                        all groups
-  npm run bench -- publish             one of them
-  npm run bench -- locks               all whose names begin with "locks:"
+  npm run bench                          all groups
+  npm run bench -- publish               one of them
+  npm run bench -- locks                 all whose names begin with "locks:"
+  npm run bench -- objects:put --only "new key"   the rows that have this in their names, and the peer
+  npm run bench -- --quick               shows in about two minutes that every row runs; its figures mean nothing
+  npm run bench -- --list                the names of the groups
 
 Groups: ${names.join(", ")}.
 HOLDFAST_BENCH_EVENTS=10000000 makes the log of events:scale a large one; it takes some minutes and 3 GB.
 HOLDFAST_BENCH_TICKETS=1000000 makes the backlog of handoff:crowd a long one; it takes some minutes and 5 GB.
 HOLDFAST_BENCH_KEYS=1000000 makes the bucket of objects:scale a large one; it takes some minutes and 8 GB.
-HOLDFAST_BENCH_FILES=100000 makes the tree of files:search a large one; it takes some minutes and 1 GB.
+HOLDFAST_BENCH_FILES=50000 makes the tree of files:search a large one; it takes some minutes and 1 GB.
 HOLDFAST_BENCH_LEDGER=10000000 makes the ledger of handoff:ledger a long one; it takes some minutes and 2 GB.
-Peers of the hand-off: BullMQ where redis-server is installed, SKIP LOCKED where PostgreSQL is.`);
+HOLDFAST_BENCH_DIR is where the directories are made; default: the one for temporary files.
+Peers of the hand-off: BullMQ where redis-server is installed, SKIP LOCKED where PostgreSQL is. Processor time needs Linux.`);
   process.exit(0);
 }
 const meant = (name, wish) => name === wish || name.startsWith(`${wish}:`);
-const wanted = process.argv.slice(2);
-const unknown = wanted.filter((wish) => !names.some((name) => meant(name, wish)));
+const unknown = wishes.filter((wish) => !names.some((name) => meant(name, wish)));
 if (unknown.length > 0) {
   console.error(`There is no group ${unknown.join(", ")}; there are: ${names.join(", ")}.`);
   process.exit(2);
@@ -65,18 +84,28 @@ const here = new URL(".", import.meta.url);
 if (!existsSync(new URL("node_modules", here)))
   execFileSync("npm", ["ci", "--silent"], { cwd: here, stdio: "inherit" });
 
+if (isQuick) console.log("A quick run: its figures mean nothing.");
 for (const [name, load] of Object.entries(groups)) {
-  if (wanted.length > 0 && !wanted.some((wish) => meant(name, wish))) continue;
+  if (wishes.length > 0 && !wishes.some((wish) => meant(name, wish))) continue;
   const makeGroup = await load();
   const bench = await openBench();
   try {
     const group = await makeGroup(bench);
     // Most groups are calls to be repeated; the others know themselves what to do.
-    if (group.run === undefined) printRates(group, await measure(group.contenders, bench.counts));
-    else await group.run();
+    if (group.run === undefined) {
+      const contenders = wantedOf(group);
+      printRates({ ...group, contenders }, await measure(contenders, bench.counts));
+    } else await group.run();
     await group.close?.();
   } finally {
     await bench.close();
   }
 }
 process.exit(0);
+
+/** The peers stay: a row is nothing without them. */
+function wantedOf({ baseline, contenders }) {
+  const rows = contenders.filter(({ name }) => isWanted(name));
+  const peers = [baseline, ...rows.flatMap(({ targets = [] }) => targets.map(({ of }) => of))];
+  return contenders.filter((each) => rows.includes(each) || peers.includes(each.name));
+}

@@ -1,14 +1,18 @@
 // Rounds in which the contenders take turns: many short ones, so that a noisy moment hits all of
 // them.
-const rounds = 25;
-const roundMs = 45;
+import { ownCpuUs } from "./cpu.mjs";
+import { sized } from "./settings.mjs";
+
+const rounds = sized(25, 2);
+const roundMs = sized(45, 10);
 /** Before the first round: what is compared are programs that have been running for a while. */
-const warmUpMs = 400;
+const warmUpMs = sized(400, 10);
 
 /**
- * For each contender: calls per second in each round, what a call takes of this process's CPU,
- * which says more than its time where others are busy, and the operations of one call where they
- * can be counted. `prepare` of a contender is called before each of its rounds, and not timed.
+ * For each contender: calls per second in each round, the processor time of a call, and the
+ * operations of one call where they can be counted. `prepare` of a contender is called before each of
+ * its rounds, and not timed. `cpuUs` gives the processor time of all its processes so far; default:
+ * that of this one.
  */
 export async function measure(contenders, counts) {
   const results = new Map(contenders.map(({ name }) => [name, { rates: [], calls: 0, cpuUs: 0 }]));
@@ -21,14 +25,13 @@ export async function measure(contenders, counts) {
   }
   for (const { call } of contenders) await repeat(call, warmUpMs);
   for (let round = 0; round < rounds; round++)
-    for (const { name, call, callsPerRun = 1, prepare } of contenders) {
+    for (const { name, call, callsPerRun = 1, prepare, cpuUs = ownCpuUs } of contenders) {
       prepare?.();
       const result = results.get(name);
-      const before = process.cpuUsage();
+      const before = cpuUs();
       const { times, tookMs } = await repeat(call, roundMs);
-      const { user, system } = process.cpuUsage(before);
+      result.cpuUs += cpuUs() - before;
       result.rates.push((1000 * times * callsPerRun) / tookMs);
-      result.cpuUs += user + system;
       result.calls += times * callsPerRun;
     }
   return results;
@@ -49,17 +52,27 @@ export function ratioOf({ rates }, { rates: baseRates }) {
   return median(rates.map((rate, round) => rate / baseRates[round]));
 }
 
-/** For each of the named calls: the median of what one takes, in milliseconds. */
+/** The processor time of a call of one by that of another. */
+export function cpuRatioOf(one, other) {
+  return one.cpuUs / one.calls / (other.cpuUs / other.calls);
+}
+
+/** For each of the named calls: the median of what one takes, in milliseconds, and its processor time. */
 export async function timeCalls(calls, { callsPerRound }) {
-  const times = new Map(Object.keys(calls).map((name) => [name, []]));
+  const results = new Map(Object.keys(calls).map((name) => [name, { times: [], cpuUs: 0 }]));
   for (let round = 0; round < rounds; round++)
-    for (const [name, call] of Object.entries(calls))
+    for (const [name, call] of Object.entries(calls)) {
+      const result = results.get(name);
       for (let i = 0; i < callsPerRound; i++) {
-        const start = performance.now();
+        const [start, before] = [performance.now(), ownCpuUs()];
         await call();
-        times.get(name).push(performance.now() - start);
+        result.times.push(performance.now() - start);
+        result.cpuUs += ownCpuUs() - before;
       }
-  return new Map([...times].map(([name, each]) => [name, median(each)]));
+    }
+  return new Map(
+    [...results].map(([name, { times, cpuUs }]) => [name, { ms: median(times), cpuUs: cpuUs / times.length }]),
+  );
 }
 
 export function median(values) {
@@ -68,4 +81,8 @@ export function median(values) {
 
 export function quantile(values, part) {
   return [...values].sort((a, b) => a - b)[Math.floor(part * values.length)];
+}
+
+export function sum(values) {
+  return values.reduce((total, value) => total + value, 0);
 }

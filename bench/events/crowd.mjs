@@ -6,15 +6,17 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { median } from "../measure.mjs";
-import { printTable, ratio, verdict } from "../report.mjs";
+import { ownCpuUs } from "../cpu.mjs";
+import { median, sum } from "../measure.mjs";
+import { printTable, rateHeadings, ratio, verdict } from "../report.mjs";
+import { sized } from "../settings.mjs";
 import { openRaw } from "./contestants.mjs";
 
 const processes = 8;
 const callers = 16;
-const roundMs = 3000;
-const coldMs = 12_000;
-const warmRounds = 3;
+const roundMs = sized(3000, 150);
+const coldMs = sized(12_000, 200);
+const warmRounds = sized(3, 1);
 
 export async function crowdGroup({ directory }) {
   return { run: () => run(directory) };
@@ -22,7 +24,7 @@ export async function crowdGroup({ directory }) {
 
 async function run(directory) {
   const raw = openRaw(`${directory}/raw`);
-  const rawRates = [await rawRate(raw)];
+  const raws = [await playRaw(raw)];
   const rows = [];
   for (const mode of ["local", "share"]) {
     const place = `${directory}/${mode}`;
@@ -35,32 +37,39 @@ async function run(directory) {
     rows.push({ name: `holdfast, mode ${mode}, just started`, rounds: [cold] });
     rows.push({ name: `holdfast, mode ${mode}`, rounds: warm, isJudged: mode === "local" });
     await endCrowd(children);
-    rawRates.push(await rawRate(raw));
+    raws.push(await playRaw(raw));
   }
   await raw.close();
-  const base = median(rawRates);
+  const base = { rate: median(raws.map(({ rate }) => rate)), cpuUs: median(raws.map(({ cpuUs }) => cpuUs)) };
+  const figuresOf = ({ rate, cpuUs }) => [
+    ratio(rate / base.rate),
+    ratio(cpuUs / base.cpuUs),
+    `${Math.round(rate)}/s`,
+    `${Math.round(cpuUs)} µs`,
+  ];
   printTable(
     `events: ${processes} processes, ${callers} callers each (ratio to: raw append, fdatasync of one process)`,
     [
-      { name: "raw: append, fdatasync, one process", figures: [ratio(1), `${Math.round(base)}/s`, ""] },
+      { name: "raw: append, fdatasync, one process", figures: figuresOf(base) },
       ...rows.map(({ name, rounds, isJudged }) => {
         const rate = median(rounds.map((each) => each.rate));
         const share = median(rounds.map((each) => each.leastShare));
-        const figures = [ratio(rate / base), `${Math.round(rate)}/s`, `least share ${share.toFixed(2)}`];
-        const notes = isJudged
-          ? [verdict("≥ 2.5 × raw", rate / base >= 2.5), verdict("least share ≥ 0.8", share >= 0.8)]
-          : [];
-        return { name, figures, notes };
+        const cpuUs = median(rounds.map((each) => each.cpuUs));
+        const notes = [`least share ${share.toFixed(2)}`];
+        if (isJudged)
+          notes.push(verdict("≥ 3.5 × raw", rate / base.rate >= 3.5), verdict("least share ≥ 0.8", share >= 0.8));
+        return { name, figures: figuresOf({ rate, cpuUs }), notes };
       }),
     ],
+    rateHeadings,
   );
 }
 
-async function rawRate(raw) {
-  const start = performance.now();
+async function playRaw(raw) {
+  const [start, before] = [performance.now(), ownCpuUs()];
   let count = 0;
-  for (; performance.now() - start < 1000; count++) await raw.append();
-  return count;
+  for (; performance.now() - start < sized(1000, 50); count++) await raw.append();
+  return { rate: (1000 * count) / (performance.now() - start), cpuUs: (ownCpuUs() - before) / count };
 }
 
 async function startCrowd(directory, mode) {
@@ -73,9 +82,14 @@ async function startCrowd(directory, mode) {
 async function playRound(children, ms) {
   const fromMs = Date.now() + 100;
   for (const child of children) child.send({ fromMs, untilMs: fromMs + ms });
-  const counts = (await Promise.all(children.map((child) => next(child)))).map(({ count }) => count);
-  const sum = counts.reduce((total, count) => total + count, 0);
-  return { rate: (1000 * sum) / ms, leastShare: (Math.min(...counts) * processes) / sum };
+  const all = await Promise.all(children.map((child) => next(child)));
+  const counts = all.map(({ count }) => count);
+  const total = sum(counts);
+  return {
+    rate: (1000 * total) / ms,
+    leastShare: (Math.min(...counts) * processes) / total,
+    cpuUs: sum(all.map(({ cpuUs }) => cpuUs)) / total,
+  };
 }
 
 async function endCrowd(children) {

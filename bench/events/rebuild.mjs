@@ -3,9 +3,10 @@
 import { mkdirSync } from "node:fs";
 import { openEvents, openProjection } from "../../dist/events/index.js";
 import { printTable, ratio } from "../report.mjs";
+import { sized } from "../settings.mjs";
 import { fill } from "./contestants.mjs";
 
-const size = 200_000;
+const size = sized(200_000, 5_000);
 
 export async function rebuildGroup({ directory }) {
   return { run: () => run(directory) };

@@ -7,6 +7,7 @@ import { OpenedLog } from "../../dist/events/open/opened-log.js";
 import { itemsOf } from "../../dist/events/model/query.js";
 import { openNodePorts } from "../../dist/ports/node/ports.js";
 import { median } from "../measure.mjs";
+import { sized } from "../settings.mjs";
 
 const [place, role] = process.argv.slice(2);
 if (role === "appender") await append();
@@ -36,7 +37,7 @@ async function measureAll() {
   // What is too fast to be seen from outside.
   const { view } = await OpenedLog.open(await openNodePorts(place), place, plainCodec, {});
   const items = itemsOf({ types: ["Sold"], tags: ["sale:5", "till:03"] });
-  const conditionUs = await timeUs(200_000, () => view.isClear(items, head));
+  const conditionUs = await timeUs(sized(200_000, 2000), () => view.isClear(items, head));
   const uniqueUs = await timeUs(200, () => events.last({ tags: [`sale:${Math.random()}`] }));
   const idUs = await timeUs(200, async () => {
     for await (const _ of view.idCandidates(String(Math.random())));
@@ -77,7 +78,7 @@ async function measureTail(events, after) {
   await new Promise((resolve) => child.once("message", resolve));
   const subscription = events.subscribe({ types: ["Tick"] }, { after })[Symbol.asyncIterator]();
   const times = [];
-  for (let i = 0; i < 30; i++) {
+  for (let i = 0; i < sized(30, 3); i++) {
     const seen = subscription.next().then(() => process.hrtime.bigint());
     const acknowledged = new Promise((resolve) => child.once("message", resolve));
     child.send("append");

@@ -4,10 +4,11 @@ import { fork } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { printTable, verdict } from "../report.mjs";
+import { sized } from "../settings.mjs";
 import { fill, openHoldfast } from "./contestants.mjs";
 
 /** Events; HOLDFAST_BENCH_EVENTS=10000000 for the large one, which takes some minutes and 3 GB. */
-const size = Number(process.env.HOLDFAST_BENCH_EVENTS ?? 1_000_000);
+const size = Number(process.env.HOLDFAST_BENCH_EVENTS ?? sized(1_000_000, 10_000));
 
 export async function scaleGroup({ directory }) {
   return { run: () => run(directory) };

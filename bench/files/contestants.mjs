@@ -98,11 +98,3 @@ export async function openHoldfast(ports, directory, { index = false } = {}) {
     close: () => files.close(),
   };
 }
-
-/** How often the disk is waited for, among counted operations. */
-export function syncsIn(described) {
-  let syncs = 0;
-  for (const [, times = "1", name] of described.matchAll(/(?:(\d+) )?([A-Za-z+]+)/g))
-    if (/sync/i.test(name)) syncs += Number(times);
-  return syncs;
-}

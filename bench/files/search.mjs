@@ -5,15 +5,20 @@ import { once } from "node:events";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { openFiles } from "../../dist/files/index.js";
+import { endedChildrenCpuUs, ownCpuUs } from "../cpu.mjs";
 import { median, quantile } from "../measure.mjs";
 import { printTable, verdict } from "../report.mjs";
+import { sized } from "../settings.mjs";
 
-const files = Number(process.env.HOLDFAST_BENCH_FILES ?? 10_000);
+const files = Number(process.env.HOLDFAST_BENCH_FILES ?? sized(10_000, 200));
 const filesPerDirectory = 100;
 const wordsPerFile = 120;
-const searchingMs = 10_000;
-const searchesMin = 200;
-const newProcesses = 7;
+const searchingMs = sized(10_000, 100);
+const searchesMin = sized(200, 5);
+const newProcesses = sized(7, 1);
+/** Targets of a tree of 50,000 files, as times of one file and of all. */
+const indexMsMax = 60_000 / 50_000;
+const searchMsMax = 500;
 const vocabulary = Array.from({ length: 5_000 }, (_, index) => `${syllable(index)}${syllable(index * 7 + 3)}`);
 
 export async function searchGroup({ directory }) {
@@ -41,16 +46,23 @@ async function addAll(root, staged) {
   const startMs = performance.now();
   await tree.add("all", staged);
   const addedMs = performance.now() - startMs;
+  const cpuBefore = ownCpuUs();
   const stopTelling = tellProgress(`${root}/.holdfast/files/documents`);
   await tree.settled();
   const indexedMs = performance.now() - startMs - addedMs;
   stopTelling();
+  const indexedCpuUs = ownCpuUs() - cpuBefore;
   const hits = await tree.search(vocabulary[1], { limit: 10_000 });
   await tree.close();
   const rate = (ms) => [`${(ms / 1000).toFixed(1)} s`, `${Math.round((1000 * files) / ms)} files/s`];
+  const indexMs = indexedMs / files;
   return [
     { name: "added, durable, in one step", figures: rate(addedMs) },
-    { name: "indexed", figures: rate(indexedMs), notes: [verdict("found", hits.length > 0)] },
+    {
+      name: "first index",
+      figures: [...rate(indexedMs), `${(indexedCpuUs / 1e6).toFixed(1)} s CPU`],
+      notes: [verdict("found", hits.length > 0), verdict("≤ 60 s for 50,000 files", indexMs <= indexMsMax)],
+    },
   ];
 }
 
@@ -74,25 +86,28 @@ function tellProgress(directory) {
 async function newProcess(root) {
   const worker = fileURLToPath(new URL("worker.mjs", import.meta.url));
   const command = fileURLToPath(new URL("../../dist/cli/bin.cjs", import.meta.url));
-  const loads = [];
+  const firsts = [];
   const commands = [];
+  let commandCpuUs = 0;
   for (let count = 0; count < newProcesses; count++) {
-    loads.push(JSON.parse(execFileSync(process.execPath, [worker, "load", root], { encoding: "utf8" })));
+    firsts.push(JSON.parse(execFileSync(process.execPath, [worker, "search", root], { encoding: "utf8" })));
     const startMs = performance.now();
+    const cpuBefore = endedChildrenCpuUs();
     execFileSync(process.execPath, [command, "files", "search", root, vocabulary[count]], { stdio: "ignore" });
     commands.push(performance.now() - startMs);
+    commandCpuUs += endedChildrenCpuUs() - cpuBefore;
   }
-  const loadMs = median(loads.map(({ tookMs }) => tookMs));
   const commandMs = median(commands);
+  const firstMs = median(firsts.map(({ tookMs }) => tookMs));
   return [
     {
-      name: `engine loaded from its snapshot of ${(loads[0].bytes / 2 ** 20).toFixed(0)} MB`,
-      figures: [`${loadMs.toFixed(0)} ms`, `${median(loads.map(({ cpuMs }) => cpuMs)).toFixed(0)} ms CPU`],
-      notes: [verdict("< 200 ms", loadMs < 200), verdict("all files", loads[0].files === files)],
+      name: "opened, and the first search",
+      figures: [`${firstMs.toFixed(0)} ms`, `${median(firsts.map(({ cpuMs }) => cpuMs)).toFixed(0)} ms CPU`],
+      notes: [verdict("< 0.5 s, for 50,000 files", firstMs < searchMsMax)],
     },
     {
       name: "`holdfast files search`, from start to end",
-      figures: [`${commandMs.toFixed(0)} ms`],
+      figures: [`${commandMs.toFixed(0)} ms`, `${(commandCpuUs / 1000 / newProcesses).toFixed(0)} ms CPU`],
       notes: [verdict("< 1 s", commandMs < 1000)],
     },
   ];

@@ -1,15 +1,18 @@
 // Taking messages from a backlog and noting durably that each is done: rounds in which the
 // contenders take turns, each with a backlog that was filled before.
 import { mkdirSync } from "node:fs";
-import { median } from "../measure.mjs";
-import { printTable, ratio, verdict } from "../report.mjs";
+import { ownCpuUs } from "../cpu.mjs";
+import { cpuRatioOf, median, ratioOf } from "../measure.mjs";
+import { printTable, rateHeadings, ratio, verdict } from "../report.mjs";
+import { sized } from "../settings.mjs";
 import { batch, openHoldfast, openNaive } from "./contestants.mjs";
 import { openPostgres } from "./postgres.mjs";
 import { openBullMq } from "./redis.mjs";
 
-const rounds = 7;
-const perRound = 4 * batch;
+const rounds = sized(7, 1);
+const perRound = sized(4, 1) * batch;
 const concurrency = 16;
+const bullMq = "BullMQ, Redis appendfsync=always";
 
 export async function consumeGroup({ directory, ground, counts }) {
   return { run: () => run(directory, ground, counts) };
@@ -22,33 +25,42 @@ async function run(directory, ground, counts) {
   const all = [naive, holdfast, await openBullMq(`${directory}/redis`), await openPostgres(directory)];
   for (const { missing } of all) if (missing !== undefined) console.log(`left out: ${missing}`);
   const there = all.filter(({ missing }) => missing === undefined);
-  const rates = new Map();
-  const note = (name, startMs) => {
-    const before = rates.get(name) ?? [];
-    rates.set(name, [...before, (1000 * perRound) / (performance.now() - startMs)]);
+  const results = new Map();
+  const note = async ({ name, cpuUs = ownCpuUs }, work) => {
+    const [startMs, before] = [performance.now(), cpuUs()];
+    await work();
+    const result = results.get(name) ?? { rates: [], calls: 0, cpuUs: 0 };
+    result.rates.push((1000 * perRound) / (performance.now() - startMs));
+    result.cpuUs += cpuUs() - before;
+    result.calls += perRound;
+    results.set(name, result);
   };
   for (let round = 0; round < rounds; round++)
     for (const each of there) {
       await fill(each);
-      let startMs = performance.now();
-      for (let count = 0; count < perRound; count++)
-        if (!(await each.consume())) throw new Error(`${each.name}: empty`);
-      note(each.name, startMs);
+      await note(each, async () => {
+        for (let count = 0; count < perRound; count++)
+          if (!(await each.consume())) throw new Error(`${each.name}: empty`);
+      });
       if (each.drain === undefined) continue;
       await fill(each);
-      startMs = performance.now();
-      await each.drain(perRound, concurrency);
-      note(`${each.name}, ${concurrency} at a time`, startMs);
+      await note({ ...each, name: manyAtATime(each.name) }, () => each.drain(perRound, concurrency));
     }
   const operations = await countOperations(holdfast, counts);
-  const at = (name) => median(rates.get(name));
+  const base = results.get(naive.name);
   printTable(
-    `handoff: take a message and note that it is done, durable, one process (ratio to: ${naive.name})`,
-    [...rates.keys()].map((name) => ({
+    `handoff: take a message and note that it is done, durable, one process (ratios to: ${naive.name})`,
+    [...results].map(([name, result]) => ({
       name,
-      figures: [ratio(at(name) / at(naive.name)), `${Math.round(at(name))}/s`],
-      notes: [...(name === "holdfast" ? [operations] : []), ...verdictsOf(name, at, rates)],
+      figures: [
+        ratio(ratioOf(result, base)),
+        ratio(cpuRatioOf(result, base)),
+        `${Math.round(median(result.rates))}/s`,
+        `${Math.round(result.cpuUs / result.calls)} µs`,
+      ],
+      notes: [...(name === "holdfast" ? [operations] : []), ...verdictsOf(name, results)],
     })),
+    rateHeadings,
   );
   for (const each of there) await each.close();
 }
@@ -70,10 +82,16 @@ async function countOperations({ box, publish }, counts) {
   return `claim: ${claim}; ack: ${counts.describe()}`;
 }
 
-function verdictsOf(name, at, rates) {
-  if (!name.startsWith("holdfast")) return [];
-  const peer = name.replace("holdfast", "BullMQ, Redis appendfsync=always");
-  if (!rates.has(peer)) return [];
-  const actual = at(name) / at(peer);
-  return [verdict(`≥ 0.8 × BullMQ, is ${actual.toFixed(2)} ×`, actual >= 0.8)];
+function manyAtATime(name) {
+  return `${name}, ${concurrency} at a time`;
+}
+
+function verdictsOf(name, results) {
+  const peerOf = { holdfast: bullMq, [manyAtATime("holdfast")]: manyAtATime(bullMq) };
+  const peer = results.get(peerOf[name]);
+  if (peer === undefined) return [];
+  const actual = ratioOf(results.get(name), peer);
+  const cost = cpuRatioOf(results.get(name), peer);
+  const ratioMin = name === "holdfast" ? 1 : 0.5;
+  return [verdict(`≥ ${ratioMin} × BullMQ, is ${actual.toFixed(2)} (CPU ${cost.toFixed(2)} ×)`, actual >= ratioMin)];
 }

@@ -7,11 +7,12 @@ import { fileURLToPath } from "node:url";
 import { encodeRecord } from "../../dist/format/record.js";
 import { makeId } from "../../dist/format/id.js";
 import { printTable, verdict } from "../report.mjs";
+import { sized } from "../settings.mjs";
 import { batch, openHoldfast } from "./contestants.mjs";
 
 const processes = 8;
-const messages = 50 * batch;
-const backlog = Number(process.env.HOLDFAST_BENCH_TICKETS ?? 100_000);
+const messages = sized(50, 2) * batch;
+const backlog = Number(process.env.HOLDFAST_BENCH_TICKETS ?? sized(100_000, 1_000));
 
 export async function crowdGroup({ directory, ground }) {
   return { run: () => run(directory, ground) };

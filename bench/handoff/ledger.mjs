@@ -5,12 +5,13 @@ import { findCommitted } from "../../dist/handoff/ledger/ledger.js";
 import { openBox } from "../../dist/handoff/box/open-box.js";
 import { median } from "../measure.mjs";
 import { printTable, verdict } from "../report.mjs";
+import { sized } from "../settings.mjs";
 import { openHoldfast } from "./contestants.mjs";
 
-const keys = Number(process.env.HOLDFAST_BENCH_LEDGER ?? 100_000);
+const keys = Number(process.env.HOLDFAST_BENCH_LEDGER ?? sized(100_000, 200));
 /** Of a file; a file system allows 65,000. */
 const namesMax = 60_000;
-const lookups = 2000;
+const lookups = sized(2000, 50);
 
 export async function ledgerGroup({ directory, ground: { ports } }) {
   return { run: () => run(`${directory}/box`, ports) };
@@ -20,7 +21,7 @@ async function run(directory, ports) {
   mkdirSync(directory);
   const holdfast = await openHoldfast(ports, directory);
   const done = [];
-  for (let count = 0; count < 8; count++) await holdfast.publishBatch();
+  for (let count = 0; count < sized(8, 1); count++) await holdfast.publishBatch();
   for (let delivery = await holdfast.box.take(); delivery !== undefined; delivery = await holdfast.box.take()) {
     done.push(delivery.key);
     await delivery.ack({ isBooked: true });
@@ -39,13 +40,15 @@ async function run(directory, ports) {
 
 /** By hand, as a compaction leaves them: many names of one file. What is measured is the lookup. */
 function addNames(layout, done) {
-  for (let shard = 0; shard < 4096; shard++)
-    mkdirSync(`${layout.ledgers}/${shard.toString(16).padStart(3, "0")}`, { recursive: true });
+  const made = new Set();
   const files = done.map((key) => layout.ledger(key, 0));
   const perFile = Math.min(namesMax, Math.ceil(keys / files.length));
   for (let count = 0; count < keys; count++) {
     const name = createHash("sha256").update(`filler ${count}`).digest("hex");
-    linkSync(files[Math.floor(count / perFile)], `${layout.ledgers}/${name.slice(0, 3)}/${name}`);
+    const shard = `${layout.ledgers}/${name.slice(0, 3)}`;
+    if (!made.has(shard)) mkdirSync(shard, { recursive: true });
+    made.add(shard);
+    linkSync(files[Math.floor(count / perFile)], `${shard}/${name}`);
   }
 }
 

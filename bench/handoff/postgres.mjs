@@ -3,10 +3,12 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { chownSync, mkdtempSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { isQuick } from "../settings.mjs";
 import { batch, message } from "./contestants.mjs";
 
 /** Says what is missing when PostgreSQL or its client is not installed. */
 export async function openPostgres(benchDirectory) {
+  if (isQuick) return { missing: "SKIP LOCKED: a quick run does not make a database" };
   const pg = await import("pg").catch(() => undefined);
   if (pg === undefined) return { missing: "SKIP LOCKED (npm ci in bench/ did not install pg)" };
   if (spawnSync("initdb", ["--version"]).error !== undefined)

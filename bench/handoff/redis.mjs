@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { cpuUsOf, ownCpuUs } from "../cpu.mjs";
 import { batch, message } from "./contestants.mjs";
 
 /** Says what is missing when Redis or BullMQ is not installed. */
@@ -25,6 +26,8 @@ export async function openBullMq(directory) {
   const job = () => ({ name: "invoice", data: { message } });
   return {
     name: "BullMQ, Redis appendfsync=always",
+    /** Of the client and of the server. */
+    cpuUs: () => ownCpuUs() + cpuUsOf(server.pid),
     publish: () => queue.add("invoice", { message }),
     publishBatch: () => queue.addBulk(Array.from({ length: batch }, job)),
     consume: async () => {

@@ -1,14 +1,16 @@
 // Eight processes that want the same lock all the time: how often it is acquired, and whether each
 // process gets a share.
 import { mkdirSync, readFileSync } from "node:fs";
-import { median } from "../measure.mjs";
+import { median, sum } from "../measure.mjs";
 import { printTable, ratio, verdict } from "../report.mjs";
+import { sized } from "../settings.mjs";
 import { monotonicMs } from "./monotonic.mjs";
-import { endWorkers, startWorkers } from "./processes.mjs";
+import { endWorkers, startWorkers } from "../processes.mjs";
 
+const worker = new URL("worker.mjs", import.meta.url);
 const processes = 8;
-const rounds = 3;
-const roundMs = 1500;
+const rounds = sized(3, 1);
+const roundMs = sized(1500, 200);
 const names = ["store lock", "path lock", "semaphore", "proper-lockfile, retry 100 ms", "proper-lockfile, retry 10 ms"];
 /** The more eager one, with which it mostly does best. */
 const baseline = "proper-lockfile, retry 10 ms";
@@ -43,7 +45,7 @@ async function run(directory, callers) {
     cpuMs: 0,
     counts: Array.from({ length: processes }, () => 0),
   }));
-  const workers = startWorkers(processes);
+  const workers = startWorkers(worker, processes);
   try {
     for (const { name, directory } of entrants) {
       mkdirSync(directory);
@@ -96,8 +98,4 @@ function rowOf({ name, directory, rates, cpuMs, counts }, base) {
     notes.push(verdict(`least share ≥ ${target.shareMin}`, share >= target.shareMin));
   }
   return { name, figures, notes };
-}
-
-function sum(values) {
-  return values.reduce((total, value) => total + value, 0);
 }

@@ -3,10 +3,12 @@ import { mkdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { quantile } from "../measure.mjs";
 import { printTable, verdict } from "../report.mjs";
+import { sized } from "../settings.mjs";
 import { contestants, flockNote, hasFlock } from "./contestants.mjs";
-import { endWorkers, startWorkers } from "./processes.mjs";
+import { endWorkers, startWorkers } from "../processes.mjs";
 
-const rounds = 24;
+const worker = new URL("worker.mjs", import.meta.url);
+const rounds = sized(24, 1);
 const p50MsMax = 1;
 const leftOut = ["wx, write, unlink; poll 100 ms", "mkdir, rmdir; poll 100 ms"];
 const targeted = ["store lock", "path lock"];
@@ -19,7 +21,7 @@ async function run(directory) {
   const entrants = Object.keys(contestants)
     .filter((name) => !leftOut.includes(name) && (hasFlock || name !== "flock(1)"))
     .map((name, index) => ({ name, directory: `${directory}/${index}`, latenciesMs: [] }));
-  const [holder, waiter] = startWorkers(2);
+  const [holder, waiter] = startWorkers(worker, 2);
   try {
     for (const { name, directory } of entrants) {
       mkdirSync(directory);

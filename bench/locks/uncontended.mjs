@@ -7,7 +7,7 @@ const wx = "wx, unlink";
 const wxWrite = "wx, write, unlink";
 const targets = {
   "store lock": [{ ratioMin: 20, of: wx }],
-  "path lock": [{ ratioMin: 0.5, of: wxWrite }, { operationsMax: 6 }],
+  "path lock": [{ ratioMin: 0.35, of: wxWrite }, { operationsMax: 6 }],
 };
 
 export async function uncontendedGroup({ directory, ground, counts }) {

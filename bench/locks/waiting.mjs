@@ -2,12 +2,14 @@
 // it wants.
 import { mkdirSync } from "node:fs";
 import { printTable, verdict } from "../report.mjs";
+import { sized } from "../settings.mjs";
 import { contestants } from "./contestants.mjs";
-import { endWorkers, startWorkers } from "./processes.mjs";
+import { endWorkers, startWorkers } from "../processes.mjs";
 import { usersWorld } from "./worlds.mjs";
 
-const settleMs = 1000;
-const waitMs = 8000;
+const worker = new URL("worker.mjs", import.meta.url);
+const settleMs = sized(1000, 100);
+const waitMs = sized(8000, 200);
 const percentMax = 1;
 const targeted = ["store lock", "path lock", "semaphore"];
 const names = [...targeted, "proper-lockfile, retry 100 ms", "proper-lockfile, retry 10 ms", "wx, unlink; poll 100 ms"];
@@ -20,7 +22,7 @@ async function run(directory) {
   const locks = [];
   // All at once, each in a process of its own: what they cost is counted by process. One more that
   // waits for nothing.
-  const workers = startWorkers(names.length + 1);
+  const workers = startWorkers(worker, names.length + 1);
   const details = names.map((name, index) => ({ name, directory: `${directory}/${index}` }));
   try {
     for (const { name, directory } of details) {

@@ -1,6 +1,7 @@
 // A process of the bench: takes locks and lets go of them as its parent says, and tells when.
 import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { answerQuestions } from "../processes.mjs";
 import { contestants } from "./contestants.mjs";
 import { monotonicMs } from "./monotonic.mjs";
 import { usersWorld } from "./worlds.mjs";
@@ -90,16 +91,4 @@ async function open(name, directory) {
   return await opened.get(directory);
 }
 
-process.on("message", async ({ id, task, details }) => {
-  try {
-    process.send({ id, answer: await tasks[task](details) });
-  } catch (error) {
-    process.send({ id, error: error.stack });
-  }
-});
-process.once("disconnect", async () => {
-  const closed = Promise.allSettled([...opened.values()].map(async (lock) => (await lock).close()));
-  // After a failure a caller may still hold what is to be closed, and close would wait for it.
-  await Promise.race([closed, sleep(2000)]);
-  process.exit(0);
-});
+answerQuestions(tasks, () => Promise.allSettled([...opened.values()].map(async (lock) => (await lock).close())));

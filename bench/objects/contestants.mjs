@@ -11,8 +11,8 @@ import {
   writeSync,
 } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ObjectsPlace } from "../../dist/objects/bucket/objects-place.js";
-import { openPlace } from "../../dist/objects/bucket/open-objects.js";
+import { ObjectsStorage } from "../../dist/objects/bucket/objects-storage.js";
+import { openStorage } from "../../dist/objects/bucket/open-objects.js";
 import { DirectoryObjects } from "../../dist/objects/objects.js";
 
 export const body = Buffer.alloc(1024, "x");
@@ -89,14 +89,14 @@ function lastOf(directory) {
 
 /** `isSynced: false` is for what is only made to be measured afterwards. */
 export async function openHoldfast(ports, directory, { isSynced = true } = {}) {
-  const opened = await openPlace(ports, directory);
-  const place = isSynced ? opened.place : new ObjectsPlace(opened.place.ground, directory, { isSynced });
-  const store = new DirectoryObjects({ ...opened, place });
+  const opened = await openStorage(ports, directory);
+  const storage = isSynced ? opened.storage : new ObjectsStorage(opened.storage.ground, directory, { isSynced });
+  const store = new DirectoryObjects({ ...opened, storage });
   const bucket =
     (await store.findBucket(bucketName)) ?? (await store.createBucket(bucketName, { versioning: "enabled" }));
   let n = 0;
   return {
-    place,
+    storage,
     store,
     bucket,
     put: () => bucket.put("object", body),

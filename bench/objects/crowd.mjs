@@ -5,11 +5,12 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { printTable, ratio, verdict } from "../report.mjs";
 import { median } from "../measure.mjs";
+import { sized } from "../settings.mjs";
 import { openHoldfast } from "./contestants.mjs";
 
 const processes = 8;
-const putsEach = 40;
-const rounds = 5;
+const putsEach = sized(40, 4);
+const rounds = sized(5, 1);
 
 export async function crowdGroup({ directory, ground }) {
   return { run: () => run(directory, ground.ports) };

@@ -7,10 +7,11 @@ import { encodeEntry } from "../../dist/objects/model/entry.js";
 import { Buckets } from "../../dist/objects/bucket/buckets.js";
 import { median, quantile } from "../measure.mjs";
 import { printTable, verdict } from "../report.mjs";
+import { sized } from "../settings.mjs";
 import { body, bucketName, openHoldfast } from "./contestants.mjs";
 
-const keys = Number(process.env.HOLDFAST_BENCH_KEYS ?? 50_000);
-const pages = 30;
+const keys = Number(process.env.HOLDFAST_BENCH_KEYS ?? sized(50_000, 300));
+const pages = sized(30, 2);
 const keysPerFile = 256;
 
 export async function scaleGroup({ directory, ground }) {
@@ -20,7 +21,7 @@ export async function scaleGroup({ directory, ground }) {
 async function run(directory, ports) {
   mkdirSync(directory);
   const holdfast = await openHoldfast(ports, directory, { isSynced: false });
-  const bucket = await new Buckets(holdfast.place).get(bucketName);
+  const bucket = await new Buckets(holdfast.storage).get(bucketName);
   const mergedMs = await fill(bucket);
   globalThis.gc?.();
   const before = process.memoryUsage().rss;

@@ -2,8 +2,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { cpuUsOf } from "../cpu.mjs";
 import { signedRequest } from "./signing.mjs";
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -38,10 +38,7 @@ async function start(args, env = process.env) {
   return {
     url: JSON.parse(line).url,
     /** User and system time so far, in microseconds. Linux only. */
-    cpuUs: () => {
-      const fields = readFileSync(`/proc/${child.pid}/stat`, "utf8").split(") ")[1].split(" ");
-      return (Number(fields[11]) + Number(fields[12])) * 10_000;
-    },
+    cpuUs: () => cpuUsOf(child.pid),
     close: async () => {
       child.kill("SIGKILL");
       if (child.exitCode === null && child.signalCode === null) await once(child, "exit");

@@ -1,10 +1,11 @@
 // So many clients that put or get objects of one size, each over a connection of its own.
 import { Agent, request } from "node:http";
+import { sized } from "../settings.mjs";
 import { signedRequest } from "./signing.mjs";
 import { pair } from "./contestants.mjs";
 
 /** Keys are written again and again: most objects of a busy store are not new. */
-const keysMax = 256;
+const keysMax = sized(256, 4);
 const bodies = new Map();
 
 function bodyOf(size) {

@@ -1,22 +1,26 @@
 // Puts and gets through the gateway beside s3rver and the floor, signed, in interleaved rounds.
-import { median } from "../measure.mjs";
-import { printTable, ratio, verdict } from "../report.mjs";
+import { cpuRatioOf, median, ratioOf } from "../measure.mjs";
+import { printTable, rateHeadings, ratio, verdict } from "../report.mjs";
+import { isWanted, sized } from "../settings.mjs";
 import { openServers, peers } from "./contestants.mjs";
 import { fill, load } from "./load.mjs";
 
-const rounds = 7;
-const roundMs = 1_000;
-/**
- * The first round warms up, by requests and not by time: what is compared are programs that have been
- * running for a while, and on a busy machine a second is too short for Node to compile what they do.
- */
-const warmUpRequests = { 1024: 3_000, [1024 * 1024]: 300 };
+const rounds = sized(7, 1);
+const roundMs = sized(1_000, 20);
+const [kibibyte, mebibyte] = [2 ** 10, 2 ** 20];
+/** `cpuMax`: the processor time of a request, × s3rver. */
 const cases = [
-  { method: "PUT", size: 1024, ratioMin: 1.5 },
-  { method: "GET", size: 1024, ratioMin: 2 },
-  { method: "PUT", size: 1024 * 1024, ratioMin: 1.1 },
-  { method: "GET", size: 1024 * 1024, ratioMin: 1.8 },
-].flatMap((each) => [8, 32].map((clients) => ({ ...each, clients })));
+  { method: "PUT", size: kibibyte, clients: 16, cpuMax: 1.2 },
+  { method: "GET", size: kibibyte, clients: 16, ratioMin: 2 },
+  { method: "PUT", size: mebibyte, clients: 16, cpuMax: 1.2 },
+  { method: "GET", size: mebibyte, clients: 16, ratioMin: 1.8 },
+  { method: "PUT", size: 64 * mebibyte, clients: 2, cpuMax: 1.4 },
+];
+/**
+ * The first round warms up, by requests and not by time: what is compared are programs that have been running for a while,
+ * and on a busy machine a second is too short for Node to compile what they do.
+ */
+const warmUpRequests = (size) => sized(Math.max(4, Math.min(3_000, (300 * mebibyte) / size)), 1);
 
 export async function ratesGroup({ directory }) {
   return { run: () => run(directory) };
@@ -25,15 +29,23 @@ export async function ratesGroup({ directory }) {
 async function run(directory) {
   const servers = await openServers(directory);
   try {
-    for (const { url } of Object.values(servers)) for (const size of [1024, 1024 * 1024]) await fill(url, size);
-    for (const each of cases) await compare(servers, each);
+    const wanted = cases.filter((each) => isWanted(nameOf(each)));
+    for (const { url } of Object.values(servers))
+      for (const { method, size } of wanted) if (method === "GET") await fill(url, size);
+    for (const each of wanted) await compare(servers, each);
   } finally {
     for (const server of Object.values(servers)) await server.close();
   }
 }
 
-async function compare(servers, { method, size, clients, ratioMin }) {
-  const results = Object.fromEntries(Object.keys(servers).map((name) => [name, { rates: [], count: 0, cpuUs: 0 }]));
+function nameOf({ method, size, clients }) {
+  const bytes = size < mebibyte ? `${size / kibibyte} KiB` : `${size / mebibyte} MiB`;
+  return `${method} ${bytes}, ${clients} clients`;
+}
+
+async function compare(servers, each) {
+  const { method, size, clients, ratioMin, cpuMax } = each;
+  const results = Object.fromEntries(Object.keys(servers).map((name) => [name, { rates: [], calls: 0, cpuUs: 0 }]));
   for (let round = -1; round < rounds; round++)
     for (const [name, { url, cpuUs }] of Object.entries(servers)) {
       const before = cpuUs();
@@ -42,23 +54,30 @@ async function compare(servers, { method, size, clients, ratioMin }) {
         size,
         clients,
         forMs: roundMs,
-        requestsMin: round < 0 ? warmUpRequests[size] : 0,
+        requestsMin: round < 0 ? warmUpRequests(size) : 0,
       });
       if (round < 0) continue;
       results[name].rates.push(rate);
-      results[name].count += count;
+      results[name].calls += count;
       results[name].cpuUs += cpuUs() - before;
     }
-  const against = median(results.holdfast.rates.map((rate, round) => rate / results.s3rver.rates[round]));
-  const rows = Object.entries(results).map(([name, { rates, count, cpuUs }]) => ({
-    name: peers[name],
-    figures: [
-      ratio(median(rates.map((rate, round) => rate / results.s3rver.rates[round]))),
-      `${Math.round(median(rates))}/s`,
-      `${Math.round(cpuUs / count)} µs CPU`,
-    ],
-    notes: name === "holdfast" ? [verdict(`≥ ${ratioMin} × s3rver`, against >= ratioMin)] : [],
-  }));
-  const what = `${method} ${size === 1024 ? "1 KiB" : "1 MiB"}, ${clients} clients`;
-  printTable(`s3: ${what}, signed (ratio to: s3rver)`, rows);
+  const base = results.s3rver;
+  const rows = Object.entries(results).map(([name, result]) => {
+    const [faster, cost] = [ratioOf(result, base), cpuRatioOf(result, base)];
+    const met =
+      cpuMax === undefined
+        ? verdict(`≥ ${ratioMin} × s3rver`, faster >= ratioMin)
+        : verdict(`≤ ${cpuMax} × CPU of s3rver`, cost <= cpuMax);
+    return {
+      name: peers[name],
+      figures: [
+        ratio(faster),
+        ratio(cost),
+        `${Math.round(median(result.rates))}/s`,
+        `${Math.round(result.cpuUs / result.calls)} µs`,
+      ],
+      notes: name === "holdfast" ? [met] : [],
+    };
+  });
+  printTable(`s3: ${nameOf(each)}, signed (ratios to: s3rver)`, rows, rateHeadings);
 }

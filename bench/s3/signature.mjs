@@ -2,12 +2,13 @@
 import { verifySignature } from "../../dist/s3/signature/verify.js";
 import { parseTarget } from "../../dist/s3/http/raw-target.js";
 import { printTable, verdict } from "../report.mjs";
+import { sized } from "../settings.mjs";
 import { openServers, pair } from "./contestants.mjs";
 import { fill, load } from "./load.mjs";
 import { signedRequest } from "./signing.mjs";
 
-const checks = 20_000;
-const getMs = 4_000;
+const checks = sized(20_000, 100);
+const getMs = sized(4_000, 50);
 const shareMax = 0.1;
 
 export async function signatureGroup({ directory }) {
@@ -19,7 +20,7 @@ async function run(directory) {
   try {
     const { url, cpuUs } = servers.holdfast;
     await fill(url, 1024);
-    await load(url, { method: "GET", size: 1024, clients: 8, forMs: 1_000, requestsMin: 10_000 });
+    await load(url, { method: "GET", size: 1024, clients: 8, forMs: sized(1_000, 0), requestsMin: sized(10_000, 10) });
     const before = cpuUs();
     const { count } = await load(url, { method: "GET", size: 1024, clients: 8, forMs: getMs });
     const getUs = (cpuUs() - before) / count;

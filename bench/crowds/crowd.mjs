@@ -1,0 +1,71 @@
+// Several processes that work on one folder at the same time: what they get done together, in rounds that take turns with
+// those of others.
+import { mkdirSync } from "node:fs";
+import { cpuRatioOf, median, ratioOf, sum } from "../measure.mjs";
+import { endWorkers, startWorkers } from "../processes.mjs";
+import { printTable, ratio, rateHeadings, verdict } from "../report.mjs";
+import { sized } from "../settings.mjs";
+
+const worker = new URL("worker.mjs", import.meta.url);
+const rounds = sized(5, 1);
+const roundMs = sized(1500, 100);
+/** What is compared are programs that have been running for a while. */
+const warmUpMs = sized(3000, 50);
+
+/** `crowds`: by name, the part and how many processes use it. The first one is what the others are compared with. */
+export async function compareCrowds(directory, title, crowds, { name: judged, ratioMin }) {
+  const opened = [];
+  try {
+    for (const [name, { part, processes }] of Object.entries(crowds))
+      opened.push({ name, workers: await open(`${directory}/${opened.length}`, part, processes) });
+    for (const { workers } of opened) await play(workers, warmUpMs);
+    const results = new Map(opened.map(({ name }) => [name, { rates: [], calls: 0, cpuUs: 0 }]));
+    for (let round = 0; round < rounds; round++)
+      for (const { name, workers } of opened) {
+        const { count, cpuUs, tookMs } = await play(workers, roundMs);
+        const result = results.get(name);
+        result.rates.push((1000 * count) / tookMs);
+        result.calls += count;
+        result.cpuUs += cpuUs;
+      }
+    print(title, results, judged, ratioMin);
+  } finally {
+    await endWorkers(opened.flatMap(({ workers }) => workers));
+  }
+}
+
+async function open(directory, part, processes) {
+  mkdirSync(directory);
+  const workers = startWorkers(worker, processes);
+  // One after the other: the first one makes what all use.
+  for (const each of workers) await each.ask("open", { part, directory });
+  return workers;
+}
+
+async function play(workers, forMs) {
+  const fromMs = Date.now() + 50;
+  const all = await Promise.all(workers.map((each) => each.ask("work", { fromMs, untilMs: fromMs + forMs })));
+  return {
+    count: sum(all.map(({ count }) => count)),
+    cpuUs: sum(all.map(({ cpuUs }) => cpuUs)),
+    tookMs: Date.now() - fromMs,
+  };
+}
+
+function print(title, results, judged, ratioMin) {
+  const [base] = results.values();
+  const rows = [...results].map(([name, result]) => {
+    const actual = ratioOf(result, base);
+    return {
+      name,
+      figures: [
+        ratio(actual),
+        ratio(cpuRatioOf(result, base)),
+        `${Math.round(median(result.rates))}/s`,
+        `${Math.round(result.cpuUs / result.calls)} µs`,
+      ],
+      notes: name === judged ? [verdict(`≥ ${ratioMin}`, actual >= ratioMin)] : [],
+    };
+  });
+  printTable(`${title} (ratios to: ${[...results.keys()][0]})`, rows, rateHeadings);
+}

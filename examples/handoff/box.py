@@ -16,14 +16,14 @@ def record(kind, body):
     return head + b',"crc":"%08x"}\n' % zlib.crc32(head)
 
 
-def body_of(kind, data):
+def body_of(kind, data, newest=1):
     """ValueError for what is torn, edited, foreign or newer."""
     head, _, tail = data.rpartition(b',"crc":"')
     if tail != b'%08x"}\n' % zlib.crc32(head):
-        raise ValueError("its checksum does not fit its content")
+        raise ValueError("its checksum does not match its content")
     envelope = json.loads(data)
-    if envelope["format"] != 1 or envelope["kind"] != kind:
-        raise ValueError("it is no %s record of format 1" % kind)
+    if not 1 <= envelope["format"] <= newest or envelope["kind"] != kind:
+        raise ValueError("it is not a %s record of format %s" % (kind, "1" if newest == 1 else "1 or %d" % newest))
     return envelope["body"]
 
 
@@ -39,7 +39,8 @@ def arguments(usage, least):
 def must_be_box(box):
     """A share that is not mounted is an empty folder: what is written there is found by no worker."""
     try:
-        body_of("box", read(os.path.join(box, "box.json")))
+        # Format 2 differs in keys/ only, which neither of the two programs touches.
+        body_of("box", read(os.path.join(box, "box.json")), newest=2)
     except OSError:
         sys.exit("there is no box in %s: is the share mounted?" % box)
     except ValueError as error:

@@ -71,7 +71,7 @@ work() {
   case $rest in *@*) replays=${rest#*@} ;; esac
   attempt=$((claims - forgiven))
   [ -e "$claimed" ] || return # Its time was over already.
-  is_whole ticket "$claimed" || { settle error fail 'its checksum does not fit its content'; return; }
+  is_whole ticket "$claimed" || { settle error fail 'its checksum does not match its content'; return; }
   key=$(sed -n 's/^{"kind":"ticket","format":1,"by":"[^"]*","body":{"id":"[^"]*","key":"\([^"\\]*\)".*/\1/p' "$claimed")
   hash=$(if [ "$replays" = 0 ]; then printf '%s' "$key"; else printf '%s\n%s' "$key" "$replays"; fi | sha256sum | cut -c1-64)
   ledger=$box/ledger/$(printf '%s' "$hash" | cut -c1-3)/$hash

@@ -7,6 +7,8 @@ const sharingFolders = [
   "test/testing/{contracts,explorer,linearizability,mutant-controls,sim-*}.test.ts",
 ];
 
+const onPostgres = "test/postgres/**/*.test.ts";
+
 export default defineConfig({
   // The examples import the package as its users do; here that means the sources, so that they can be tested without a build.
   resolve: {
@@ -28,13 +30,21 @@ export default defineConfig({
     projects: [
       // They share a worker: loading the same modules for each file takes longer than most of their tests. A process of its
       // own has what mocks modules, changes its environment, or starts threads and processes most of the time.
-      { extends: true, test: { name: "units", include: ["src/**/*.test.ts"], isolate: false } },
+      { extends: true, test: { name: "units", include: ["{src,harness}/**/*.test.ts"], isolate: false } },
       {
         extends: true,
         // What one file spies on or stubs is whole again for the next.
         test: { name: "shared", include: sharingFolders, isolate: false, restoreMocks: true, unstubEnvs: true },
       },
-      { extends: true, test: { name: "suites", include: ["test/**/*.test.ts"], exclude: sharingFolders } },
+      {
+        extends: true,
+        // The server starts only for a run that has one of these files.
+        test: { name: "postgres", include: [onPostgres], globalSetup: "test/postgres/global-setup.ts" },
+      },
+      {
+        extends: true,
+        test: { name: "suites", include: ["test/**/*.test.ts"], exclude: [...sharingFolders, onPostgres] },
+      },
     ],
   },
 });

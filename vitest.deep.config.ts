@@ -11,6 +11,9 @@ const inOneThread = [
   "test/handoff/{consume/crash-points,publish/failing-calls,foreign/adopt-crash}.deep.ts",
 ];
 
+/** They share a server of their own. */
+const onPostgres = "test/postgres/**/*.deep.ts";
+
 // What takes too long for every run. First two suites at a time that need one core each; then one at a time, because each
 // of the others keeps two cores busy by itself.
 const { projects: _, ...options } = everyday.test ?? {};
@@ -25,9 +28,19 @@ export default defineConfig({
         test: {
           name: "crowds",
           include: ["test/**/*.deep.ts"],
-          exclude: inOneThread,
+          exclude: [...inOneThread, onPostgres],
           maxWorkers: 1,
           sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "postgres",
+          include: [onPostgres],
+          globalSetup: "test/postgres/global-setup.ts",
+          maxWorkers: 2,
+          sequence: { groupOrder: 3 },
         },
       },
     ],

@@ -22,7 +22,7 @@ export class WaitCounter {
     return this.#count;
   }
 
-  on(ports: Ports): Ports {
+  on<P extends Pick<Ports, "clock">>(ports: P): P {
     const { clock } = ports;
     const alarm: Ports["clock"]["alarm"] = (ms, ring) => {
       let isOver = false;

@@ -107,9 +107,18 @@ it("every sample in the README and the guides is TypeScript that compiles", () =
   const samples = pages.flatMap((page) =>
     blocksOf(page, "ts").map((text, index) => [`${page}-${index + 1}`, `${text}\nexport {};\n`] as const),
   );
-  expect(pages.flatMap((page) => [...blocksOf(page, "js"), ...blocksOf(page, "javascript")])).toEqual([]);
+  // Only the page on CommonJS has JavaScript, which projects.deep.ts runs.
+  const inJavaScript = pages.filter((page) => blocksOf(page, "(js|javascript)").length > 0);
+  expect(inJavaScript).toEqual(["docs/bundlers.md"]);
   expect(samples.length).toBeGreaterThan(10);
   expect(complaintsOf(Object.fromEntries(samples))).toEqual([]);
+});
+
+it("the types of a hand-off are those that programs are written against", () => {
+  const program = readFileSync(join(root, "test/docs/handoff-types.ts"), "utf8");
+  expect(complaintsOf({ "handoff-types": program })).toEqual([]);
+  const changed = program.replace("readonly duplicate: boolean", "readonly duplicate: string");
+  expect(complaintsOf({ changed })).toHaveLength(1);
 });
 
 it("the guide of the hand-off says how long the programs in Python and shell are", () => {
@@ -128,6 +137,38 @@ it("the guide of the hand-off says how long the programs in Python and shell are
   expect(told?.slice(1).map((number, index) => Math.abs(Number(number) - lengths[index]!) <= 5)).toEqual(
     lengths.map(() => true),
   );
+});
+
+it("the README states the guarantees of docs/guarantees.md, row by row", () => {
+  const rowsOf = (page: string, heading: string): string[] => {
+    const section = readFileSync(join(root, page), "utf8").split(`## ${heading}\n`)[1]?.split("\n## ")[0] ?? "";
+    return section.split("\n").filter((line) => line.startsWith("|"));
+  };
+  const rows = rowsOf("README.md", "Guarantees");
+  expect(rows.length).toBeGreaterThan(8);
+  expect(rows).toEqual(rowsOf("docs/guarantees.md", "In short"));
+  // A row of the summary that claims three machines has details that do, too.
+  const details = rowsOf("docs/guarantees.md", "Per file system");
+  for (const part of ["events", "hand-off", "objects", "files"])
+    expect(details.find((row) => row.startsWith(`| ${part}:`))).toContain("run by three machines");
+});
+
+it("every decision is listed once, in a file that is named after its title", () => {
+  const directory = join(root, "docs/decisions");
+  const index = readFileSync(join(directory, "README.md"), "utf8");
+  const listed = [...index.matchAll(/\[(\d+)\. (.*?)\]\((.*?)\) +\|/g)].map(([, number, title, file]) => ({ number, title, file })); // prettier-ignore
+  const found = readdirSync(directory)
+    .filter((file) => file !== "README.md")
+    .map((file) => {
+      const [, number, title = ""] = /^# (\d+)\. (.*)/.exec(readFileSync(join(directory, file), "utf8")) ?? [];
+      return { number, title, file };
+    });
+  const byFile = (a: { file?: string | undefined }, b: { file?: string | undefined }): number => (a.file ?? "").localeCompare(b.file ?? ""); // prettier-ignore
+  expect(listed.toSorted(byFile)).toEqual(found.toSorted(byFile));
+  for (const { number = "", title, file } of found) {
+    const words = title.replaceAll(/`|'(?=s\b)/g, "").toLowerCase().match(/[a-z0-9]+/g); // prettier-ignore
+    expect(file).toBe(`${number.padStart(4, "0")}-${words?.join("-")}.md`);
+  }
 });
 
 it("no page that is shipped links to a file that is not", () => {

@@ -6,11 +6,12 @@ import { blocksOf, root, runAsUser, scratch } from "./user-programs.ts";
 
 describe.each([
   ["docs/locks.md", 4],
-  ["docs/events.md", 6],
+  ["docs/events.md", 7],
   ["docs/handoff.md", 11],
   ["docs/objects.md", 4],
   ["docs/s3.md", 1],
   ["docs/files.md", 4],
+  ["docs/console.md", 1],
   ["docs/backup.md", 3],
   ["docs/testing.md", 1],
 ] as const)("the programs in %s", (page, count) => {

@@ -31,8 +31,8 @@ const config = {
     outDir: scratch,
     typeRoots: [join(root, "node_modules/@types")],
   },
-  include: [join(root, "src"), join(root, "test/shares")],
-  exclude: [join(root, "src/**/*.test.ts")],
+  include: ["src", "harness", "test/shares"].map((folder) => join(root, folder)),
+  exclude: ["src/**/*.test.ts", "harness/**/*.test.ts", "src/console/page"].map((path) => join(root, path)),
 };
 writeFileSync(join(scratch, "tsconfig.json"), JSON.stringify(config));
 execFileSync(join(root, "node_modules/.bin/tsc"), ["-p", join(scratch, "tsconfig.json")], { stdio: "inherit" });

@@ -1,6 +1,6 @@
 // A script that runs in a guest, in the hands of a scenario: what it says, and how it is stopped,
 // continued, told something and killed.
-import { finishOrder } from "../../src/testing/processes/child-side.ts";
+import { finishOrder } from "../../harness/processes/child-side.ts";
 import type { AgentLink } from "./agent-link.ts";
 
 export interface ScriptEnding {
@@ -73,7 +73,7 @@ export class Script<Message> {
     return await this.ended;
   }
   /**
-   * Tells it to end by itself, as src/testing/processes does; rejects when it takes longer than
+   * Tells it to end by itself, as harness/processes does; rejects when it takes longer than
    * `msMax`.
    */
   async finish(msMax: number): Promise<ScriptEnding> {

@@ -46,8 +46,8 @@ export const suites: readonly Suite[] = [
   {
     name: "objects",
     files: testsOf("objects", [
-      ...["versions", "preconditions", "bodies", "attributes", "buckets", "multipart"],
-      ...["listing", "collect", "key-chain", "linearizable"],
+      ...["contract", "bodies", "buckets", "multipart", "paging"],
+      ...["collect", "key-chain", "linearizable"],
     ]),
     only: `on ${realDisk}`,
   },

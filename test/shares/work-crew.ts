@@ -1,9 +1,9 @@
 // The processes that work on one folder, some in each guest, and the ledgers of what they were
-// told: the torture of src/testing, spread over machines.
-import { Ledger } from "../../src/testing/torture/ledger.ts";
-import { getTortureTask } from "../../src/testing/torture/parts.ts";
-import type { WorkerOrders, WorkerReport } from "../../src/testing/torture/report.ts";
-import { VisitLedger, type ConfirmedVisit } from "../../src/testing/torture/visit-ledger.ts";
+// told: the torture of harness/, spread over machines.
+import { Ledger } from "../../harness/torture/ledger.ts";
+import { getTortureTask } from "../../harness/torture/parts.ts";
+import type { WorkerOrders, WorkerReport } from "../../harness/torture/report.ts";
+import { VisitLedger, type ConfirmedVisit } from "../../harness/torture/visit-ledger.ts";
 import type { Bed } from "./bed.ts";
 import { until } from "./command.ts";
 import type { Guest } from "./guest.ts";
@@ -180,7 +180,7 @@ export class WorkCrew {
     onMessage: (report: WorkerReport) => void,
   ): Script<WorkerReport> {
     const orders: WorkerOrders = { ...this.#options, role, name, seed: 1 };
-    const module = this.#bed.module("src/testing/torture/worker.ts");
+    const module = this.#bed.module("harness/torture/worker.ts");
     return guest.run<WorkerReport>(module, [JSON.stringify(orders)], { onMessage });
   }
 }

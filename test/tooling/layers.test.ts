@@ -1,19 +1,24 @@
 // The table of layers says no where it should, and yes where it should: a rule that matches nothing
 // looks like a clean tree.
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { findForbiddenImports } from "./layers.ts";
+import { findForbiddenImports, layers } from "./layers.ts";
 
 const source = fileURLToPath(new URL("../../src", import.meta.url));
 
-test("imports of src point down only", () => {
-  const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
-  const found = files.flatMap((path) =>
-    findForbiddenImports(path.replaceAll("\\", "/"), readFileSync(join(source, path), "utf8")),
-  );
-  expect(found).toEqual([]);
+test.each([".", "../harness"])("imports of the files below %s point down only", (folder) => {
+  const files = readdirSync(join(source, folder), { recursive: true, encoding: "utf8" })
+    .map((path) => posix.join(folder, path.replaceAll("\\", "/")))
+    .filter((path) => path.endsWith(".ts"));
+  expect(files).not.toEqual([]);
+  expect(files.flatMap((path) => findForbiddenImports(path, readFileSync(join(source, path), "utf8")))).toEqual([]);
+});
+
+test("every room in the table exists", () => {
+  const rooms = layers.flatMap(({ room, knows }) => [room, ...knows]);
+  expect(rooms.filter((room) => !existsSync(join(source, room)))).toEqual([]);
 });
 
 type Import = readonly [title: string, path: string, from: string];
@@ -52,6 +57,8 @@ const refused: readonly Import[] = [
   ["doctor importing a real port", "doctor/fs-probe.ts", "../ports/node/disk.ts"],
   ["events importing handoff", "events/log.ts", "../handoff/ticket.ts"],
   ["handoff importing objects", "handoff/box.ts", "../objects/version.ts"],
+  ["deliveries importing an engine", "handoff/deliver/feed.ts", "../box/box.ts"],
+  ["the model of a hand-off importing an engine", "handoff/model/handoff.ts", "../consume/claim.ts"],
   ["objects importing files", "objects/bucket.ts", "../files/move.ts"],
   ["files importing events", "files/tree.ts", "../events/reader.ts"],
   ["a capability importing a real port", "events/segment.ts", "../ports/node/disk.ts"],
@@ -69,9 +76,14 @@ const refused: readonly Import[] = [
   ["the command line importing node:fs/promises", "cli/commands/read.ts", "node:fs/promises"],
   ["the command line importing the package by its name", "cli/self.ts", "holdfast/testing"],
   ["the S3 front importing the inside of objects", "s3/router.ts", "../objects/bucket.ts"],
-  ["the console importing the store past the index", "console/server.ts", "../store.ts"],
-  ["testing importing the command line", "testing/main.ts", "../cli/main.ts"],
-  ["testing importing the index", "testing/explorer.ts", "../index.ts"],
+  ["testing importing a real port", "testing/sim/disk.ts", "../../ports/node/disk.ts"],
+  ["testing importing a capability", "testing/explorer/world.ts", "../../events/log.ts"],
+  ["testing importing node:fs", "testing/explorer/trace.ts", "node:fs"],
+  ["testing importing the harness", "testing/index.ts", "../../harness/rooms/index.ts"],
+  ["durable importing the harness", "durable/harness-user.ts", "../../harness/main.ts"],
+  ["the harness importing the command line", "../harness/main.ts", "../src/cli/main.ts"],
+  ["the harness importing the index", "../harness/rooms/index.ts", "../../src/index.ts"],
+  ["the harness importing the package by its name", "../harness/main.ts", "holdfast/testing"],
 ];
 
 const accepted: readonly Import[] = [
@@ -89,6 +101,7 @@ const accepted: readonly Import[] = [
   ["the entry point of doctor binding the real ports", "doctor/index.ts", "../ports/node/ports.ts"],
   ["locks importing durable", "locks/ok.ts", "../durable/publish.ts"],
   ["events importing locks", "events/ok.ts", "../locks/path-locks.ts"],
+  ["deliveries importing the model", "handoff/deliver/ok.ts", "../model/manifest.ts"],
   ["files importing handoff", "files/ok.ts", "../handoff/box.ts"],
   ["the entry point of files binding the real ports", "files/index.ts", "../ports/node/ports.ts"],
   ["the entry point of handoff binding the memory disk", "handoff/index.ts", "../ports/memory/disk.ts"],
@@ -99,9 +112,12 @@ const accepted: readonly Import[] = [
   ["a command importing the index", "cli/commands/ok.ts", "../../index.ts"],
   ["a command importing a subpath", "cli/commands/ok-subpath.ts", "../../locks/index.ts"],
   ["a command importing its front", "cli/commands/ok-front.ts", "../exit-codes.ts"],
-  ["testing importing the inside of durable", "testing/ok.ts", "../durable/chain.ts"],
-  ["a scenario importing the inside of durable", "testing/scenarios/ok.ts", "../../durable/chain.ts"],
-  ["testing importing node:fs", "testing/ok-fs.ts", "node:fs"],
+  ["testing importing a port interface", "testing/sim/ok.ts", "../../ports/disk.ts"],
+  ["testing importing the memory disk", "testing/sim/ok-memory.ts", "../../ports/memory/tree.ts"],
+  ["a scenario importing the inside of durable", "../harness/scenarios/ok.ts", "../../src/durable/chain.ts"],
+  ["a scenario importing the explorer", "../harness/scenarios/ok.ts", "../../src/testing/explorer/explore.ts"],
+  ["a scenario importing another one", "../harness/scenarios/ok.ts", "./durable/chain.ts"],
+  ["the harness importing node:fs", "../harness/torture/ok.ts", "node:fs"],
   ["a test importing anything", "durable/ok-import.test.ts", "../ports/node/disk.ts"],
 ];
 

@@ -8,9 +8,12 @@ const inProcess = [...pure, "node:events", "node:async_hooks", "node:diagnostics
 const streams = [...inProcess, "node:stream", "node:stream/promises", "node:stream/consumers", "node:stream/web"];
 
 interface Layer {
-  /** A folder or a file of src: the longest one that a path begins with is the one that counts. */
+  /**
+   * A folder or a file, named by its path from src. A path belongs to the room with the longest name
+   * that it begins with.
+   */
   readonly room: string;
-  /** Rooms and files of src, beside the room itself. */
+  /** The rooms and files that it may import, besides itself. */
   readonly knows: readonly string[];
   /** What is not in src; "*" is everything. */
   readonly modules: readonly string[];
@@ -27,31 +30,49 @@ const ownModules: Readonly<Record<string, readonly string[]>> = {
   files: ["@sqlite.org/sqlite-wasm"],
 };
 const binding = ["ports/node/ports.ts", "ports/node/location.ts", "ports/memory"];
-const subpaths = ["durable", "locks", ...capabilities, "s3", "console"].map((room) => `${room}/index.ts`);
+/** The engine of a database, which the subpaths load on demand. */
+const onPostgres = "postgres/by-location.ts";
+const subpaths = ["durable", "locks", ...capabilities, "s3", "postgres", "console"].map((room) => `${room}/index.ts`);
 
 export const layers: readonly Layer[] = [
   { room: "errors.ts", knows: ["common.ts"], modules: [] },
   { room: "common.ts", knows: ["errors.ts"], modules: [] },
   { room: "ports", knows: base, modules: ["node:path", "node:util"] },
   { room: "ports/memory", knows: [...base, "ports"], modules: ["node:path", "node:util"] },
-  { room: "ports/node", knows: [...base, "ports"], modules: ["node:*", "fs-native-extensions"] },
+  { room: "ports/node", knows: [...base, "ports", "ports/memory"], modules: ["node:*", "fs-native-extensions"] },
   { room: "format", knows: base, modules: pure },
   { room: "durable", knows: ground, modules: inProcess },
   { room: "durable/index.ts", knows: [...ground, "durable", ...binding], modules: inProcess },
   { room: "doctor", knows: [...ground, "durable"], modules: inProcess },
   { room: "doctor/index.ts", knows: [...ground, "durable", "doctor", ...binding], modules: inProcess },
   { room: "locks", knows: [...ground, "durable"], modules: inProcess },
-  { room: "locks/index.ts", knows: [...belowParts, ...binding], modules: inProcess },
+  { room: "locks/index.ts", knows: [...belowParts, ...binding, onPostgres], modules: inProcess },
   { room: "part", knows: belowParts, modules: streams },
   ...capabilities.flatMap((room) => {
     const knows = room === "files" ? [...belowCapabilities, "handoff"] : belowCapabilities;
     const modules = [...streams, ...(ownModules[room] ?? [])];
     return [
       { room, knows, modules },
-      { room: `${room}/index.ts`, knows: [...knows, room, ...binding], modules },
+      { room: `${room}/index.ts`, knows: [...knows, room, ...binding, onPostgres], modules },
     ];
   }),
-  ...["store.ts", "verify-store.ts", "index.ts"].map((room) => ({
+  // The program of a thread binds its own disk.
+  {
+    room: "events/index-thread.ts",
+    knows: ["events", "ports/node/ports.ts", "ports/node/thread-side.ts"],
+    modules: [],
+  },
+  {
+    room: "postgres",
+    knows: [...belowCapabilities, ...capabilities],
+    modules: [...streams, "node:module", "node:worker_threads", "pg"],
+  },
+  ...["postgres/index.ts", onPostgres].map((room) => ({
+    room,
+    knows: [...belowCapabilities, ...capabilities, "postgres", "ports/node"],
+    modules: ["pg"],
+  })),
+  ...["store.ts", "verify-store.ts", "upgrade-store.ts", "copy-store.ts", "index.ts"].map((room) => ({
     room,
     knows: [
       ...belowCapabilities,
@@ -61,22 +82,55 @@ export const layers: readonly Layer[] = [
       ...subpaths,
       "store.ts",
       "verify-store.ts",
+      "upgrade-store.ts",
+      "copy-store.ts",
       ...binding,
+      onPostgres,
     ],
-    modules: ["node:path", "node:util"],
+    modules: ["node:path", "node:util", "node:crypto"],
   })),
   // A front imports only what a user can import, and touches a store through the library only.
-  ...["cli", "console", "s3"].map((room) => ({
+  ...["cli", "s3"].map((room) => ({
     room,
-    knows: ["index.ts", ...subpaths, "format/known-options.ts", "format/prometheus-text.ts"],
+    knows: [
+      "index.ts",
+      ...subpaths,
+      "format/known-options.ts",
+      "format/prometheus-text.ts",
+      "format/database-location.ts",
+    ],
     modules: ["*"],
   })),
   {
+    room: "console",
+    knows: ["index.ts", ...subpaths, "format/known-options.ts", "format/name.ts", "../dist/console/page.js"],
+    modules: ["*"],
+  },
+  // Runs in a browser.
+  { room: "console/page", knows: [], modules: ["preact", "preact/hooks"] },
+  {
     room: "testing",
-    knows: [...belowCapabilities, "doctor", ...capabilities, ...subpaths, "store.ts", "ports/node", "ports/memory"],
+    knows: [...ground, "ports/memory"],
+    modules: [...pure, "node:assert/strict", "node:timers/promises"],
+  },
+  {
+    room: "../harness",
+    knows: [
+      ...belowCapabilities,
+      "doctor",
+      ...capabilities,
+      ...subpaths,
+      "store.ts",
+      "ports/node",
+      "ports/memory",
+      "testing",
+    ],
     modules: ["*"],
   },
 ];
+
+/** Folders that know no engine: of their own room they import only each other. */
+const engineFree = ["handoff/model/", "handoff/deliver/"];
 
 /** Not even for those who may import every module. */
 const throughLibrary = /^(node:)?fs(\/|$)|^fs-native-extensions$|^holdfast(\/|$)/;
@@ -84,10 +138,10 @@ const forbidden: Readonly<Record<string, RegExp>> = {
   cli: throughLibrary,
   console: throughLibrary,
   s3: throughLibrary,
-  testing: /^holdfast(\/|$)/,
+  "../harness": /^holdfast(\/|$)/,
 };
 
-/** What is wrong with the imports of a file, given by its path below src: one line each. */
+/** Returns one line for each forbidden import of a file, which is given by its path from src. */
 export function findForbiddenImports(path: string, text: string): string[] {
   if (path.endsWith(".test.ts")) return [];
   const layer = layerOf(path);
@@ -99,10 +153,15 @@ export function findForbiddenImports(path: string, text: string): string[] {
 
 function mayImport(layer: Layer, path: string, specifier: string): boolean {
   if (!specifier.startsWith(".")) return mayUse(layer, specifier);
-  const target = posix.join(posix.dirname(path), specifier);
+  const target = posix.join(posix.dirname(path), specifier).replace(/^\.\.\/src\//, "");
+  if (isEngineFree(path) && target.startsWith(`${layer.room}/`) && !isEngineFree(target)) return false;
   // The entry point of a room is a room of its own: what lies behind it does not import it.
   const room = layerOf(target)?.room;
   return [layer.room, ...layer.knows].some((each) => each === target || each === room);
+}
+
+function isEngineFree(path: string): boolean {
+  return engineFree.some((folder) => path.startsWith(folder));
 }
 
 function mayUse({ room, modules }: Layer, specifier: string): boolean {

@@ -22,6 +22,15 @@ test("the share bed leaves out on SMB what titles of its suites say", () => {
   expect(notOnSmb.filter((words) => !text.includes(words))).toEqual([]);
 });
 
+/** The text of test files and of the contracts that they import. */
 function textOf(files: readonly string[]): string {
-  return files.map((file) => readFileSync(new URL(file, root), "utf8")).join("\n");
+  return files.map((file) => textWithImports(new URL(file, root))).join("\n");
+}
+
+function textWithImports(file: URL): string {
+  const text = readFileSync(file, "utf8");
+  const imported = [...text.matchAll(/from "(\.\/[^"]+)"/g)].map(([, path = ""]) =>
+    textWithImports(new URL(path, file)),
+  );
+  return [text, ...imported].join("\n");
 }

@@ -10,8 +10,8 @@ import { openHandoff, type Delivery, type Handoff } from "../../../src/handoff/i
 import { openObjects } from "../../../src/objects/index.ts";
 import { openPathLocks, openStoreLock } from "../../../src/locks/index.ts";
 import { openNodePorts } from "../../../src/ports/node/ports.ts";
-import { report } from "../../../src/testing/processes/child-side.ts";
-import { addOne, countId, counterOptions, type Counter } from "../../../src/testing/scenarios/durable/counter.ts";
+import { report } from "../../../harness/processes/child-side.ts";
+import { addOne, countId, counterOptions, type Counter } from "../../../harness/scenarios/durable/counter.ts";
 
 export interface Cost {
   readonly what: string;

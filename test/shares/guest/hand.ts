@@ -20,7 +20,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { tryLock, unlock } from "fs-native-extensions";
 import { isHoldfastError } from "../../../src/errors.ts";
 import { openNodeDisk } from "../../../src/ports/node/disk/disk.ts";
-import { report } from "../../../src/testing/processes/child-side.ts";
+import { report } from "../../../harness/processes/child-side.ts";
 import { objectOperations } from "./object-hand.ts";
 
 export interface HandOrder {

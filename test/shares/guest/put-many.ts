@@ -1,7 +1,7 @@
 // A process in a guest that puts to one key until enough of its puts were acknowledged.
 import { isHoldfastError } from "../../../src/errors.ts";
 import { openObjects } from "../../../src/objects/index.ts";
-import { report } from "../../../src/testing/processes/child-side.ts";
+import { report } from "../../../harness/processes/child-side.ts";
 import { bucketName, hotKey, shorten, type PutOrders, type PutReport } from "./object-puts.ts";
 
 const { directory, name, puts } = JSON.parse(process.argv[2] ?? "") as PutOrders;

@@ -2,7 +2,7 @@
 // reads every version that there is.
 import * as s3 from "@aws-sdk/client-s3";
 import { setTimeout as sleep } from "node:timers/promises";
-import { finishSignal, report as tell } from "../../../src/testing/processes/child-side.ts";
+import { finishSignal, report as tell } from "../../../harness/processes/child-side.ts";
 import {
   bodyOf,
   bucket as Bucket,

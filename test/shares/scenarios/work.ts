@@ -1,7 +1,7 @@
 // Three machines that work on one folder: in peace, and while machines die, sleep and are cut off.
 // One pair of scenarios for each part of the torture.
 import { setTimeout as sleep } from "node:timers/promises";
-import { getTortureTask, tortureParts } from "../../../src/testing/torture/parts.ts";
+import { getTortureTask, tortureParts } from "../../../harness/torture/parts.ts";
 import type { Bed } from "../bed.ts";
 import { Crews } from "../crews.ts";
 import { faultsOf, type Fault } from "../faults.ts";

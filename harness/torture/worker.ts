@@ -40,16 +40,29 @@ async function work(): Promise<void> {
 }
 
 async function audit(): Promise<void> {
-  const ground = await openGround(ports);
-  const found = await task.find(await toolsOf(ground, true));
+  for (;;) {
+    const ground = await openGround(ports);
+    const tools = await toolsOf(ground, true);
+    try {
+      return tell(await findIn(ground, tools));
+    } catch (error) {
+      // The auditor's session can end, too, on a machine that is full. It then looks again with a new one.
+      if (!tools.life.isOver) throw error;
+    } finally {
+      await ground.close();
+    }
+  }
+}
+
+async function findIn(ground: Ground, tools: TortureTools): Promise<WorkerReport> {
+  const found = await task.find(tools);
   let unswept = await sweep(ground);
   // A killed process is proven dead at once, and one that was told to finish has left nothing. All others need a lease.
   for (const until = performance.now() + 3 * orders.leaseMs; unswept.length > 0 && performance.now() < until;) {
     await sleep(orders.leaseMs / 5);
     unswept = await sweep(ground);
   }
-  tell({ kind: "found", ...found, unswept });
-  await ground.close();
+  return { kind: "found", ...found, unswept };
 }
 
 /**

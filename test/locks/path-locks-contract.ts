@@ -9,6 +9,9 @@ import type { NameLocks } from "../../src/part/leases.ts";
 import { nextTurn, until } from "../waiting.ts";
 import { keep } from "./keep.ts";
 
+/** The promise is a hundredth. The process of the tests has other work, too. */
+const partOfCoreMax = 0.1;
+
 export interface PathLocksWorld {
   /** Another process. */
   open(options?: { readonly leaseMs?: number; readonly timeoutMs?: number }): Promise<NameLocks>;
@@ -263,13 +266,16 @@ export function describePathLocks(name: string, make: () => Promise<PathLocksWor
         const hold = await a.acquire("x");
         const waiting = b.acquire("x", { timeoutMs: Infinity });
         await somebodyWaits();
-        const before = process.cpuUsage();
-        // Time passes: what is measured is what it costs.
-        await sleep(2000);
-        const { user, system } = process.cpuUsage(before);
-        // A tenth of a core, though the promise is a hundredth: other tests of this file's process and
-        // its neighbours run too.
-        expect((user + system) / 2_000_000).toBeLessThan(0.1);
+        // Other tests of this process can only add to what the waiter costs: the cheapest of five seconds counts.
+        let least = Infinity;
+        for (let second = 0; second < 5 && least >= partOfCoreMax; second++) {
+          const before = process.cpuUsage();
+          // Time passes: what is measured is what it costs.
+          await sleep(1000);
+          const { user, system } = process.cpuUsage(before);
+          least = Math.min(least, (user + system) / 1_000_000);
+        }
+        expect(least).toBeLessThan(partOfCoreMax);
         await hold.release();
         await (await waiting).release();
       });

@@ -29,7 +29,7 @@ import { mustBeDirectory } from "./locks/naming/lock-root.ts";
 import type { PathLocks, PathLocksOptions } from "./locks/path/path-locks.ts";
 import { TablePathLocks } from "./locks/path/table-path-locks.ts";
 import { adoptPart, isBeingAdopted, type AdoptedPart } from "./part/adoption.ts";
-import { joinOrLook } from "./part/part.ts";
+import { joinOrOpenReadOnly } from "./part/part.ts";
 import { SharedParts } from "./part/shared-parts.ts";
 import { isUnwritable } from "./ports/disk-error.ts";
 import type { Disk } from "./ports/disk.ts";
@@ -158,7 +158,7 @@ export async function createStore(
     isWritable = false;
     return Ground.openUnjoined(ports, path, { leaseMs, name });
   };
-  const ground = readOnly ? await look() : await joinOrLook({ what: "store" }, directory, join, known && look);
+  const ground = readOnly ? await look() : await joinOrOpenReadOnly({ what: "store" }, directory, join, known && look);
   try {
     const { id } = known ?? (await decideStore(ground.staging, directory, { id: ground.id }));
     const hasOsLock = !isWritable || (await ground.session()).holder.beatIdentity !== "";
@@ -297,7 +297,7 @@ class DirectoryStore implements Store {
     } catch (error) {
       if (!isUnwritable(error)) throw error;
       // Locks can be listed even on a disk that is not writable. If that fails too, the first error explains why.
-      return await TablePathLocks.open(this.#ground, { ...options, root, toLook: true }).catch(() => {
+      return await TablePathLocks.open(this.#ground, { ...options, root, listOnly: true }).catch(() => {
         throw error;
       });
     }

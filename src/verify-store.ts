@@ -7,7 +7,7 @@ import { isHoldfastError } from "./errors.ts";
 import { makeId } from "./format/id.ts";
 import { TablePathLocks } from "./locks/path/table-path-locks.ts";
 import { isBeingAdopted } from "./part/adoption.ts";
-import { moveAside, type Aside } from "./part/aside.ts";
+import { moveAside, type AsideDirectory } from "./part/aside.ts";
 import { Findings } from "./part/findings.ts";
 import { checkGround, remakeGround, type GroundCheck } from "./part/ground-check.ts";
 import { directoryOf, isPostgres } from "./ports/node/location.ts";
@@ -70,7 +70,7 @@ export async function verifyPathLocks(
   return { ok: !findings.hasDamage, checked: 1, problems: findings.problems };
 }
 
-function asideOf(ports: Ports, directory: string): Aside {
+function asideOf(ports: Ports, directory: string): AsideDirectory {
   return { disk: ports.disk, directory, newId: () => makeId(ports.clock.wallMs(), ports.random.bytes(16)) };
 }
 
@@ -100,7 +100,7 @@ async function checkGroundOf(ports: Ports, { ground: path, files }: StoreLayout,
       if (ground.id === "") findings.damage({ path }, "The ground of this store is missing.");
       else await checkGround(ground, options);
       if (!findings.hasDamage && (await isThere(ports.disk, `${path}/names.json`)))
-        await (await TablePathLocks.open(ground, { root: files, toLook: true })).list();
+        await (await TablePathLocks.open(ground, { root: files, listOnly: true })).list();
     } finally {
       await ground.close();
     }

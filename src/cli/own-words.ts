@@ -8,7 +8,7 @@ import { isDatabase } from "./commands/location.ts";
  * Returns the words before `--`, and before a command that Holdfast is to run: that command may
  * have options of the same names.
  */
-export function ownWords(program: Command, words: readonly string[]): readonly string[] {
+export function ownArguments(program: Command, words: readonly string[]): readonly string[] {
   let command = program;
   for (let index = 0; index < words.length; index++) {
     const word = words[index] ?? "";

@@ -105,14 +105,14 @@ export async function findPartDirectory(
   if (location.isThere) return path;
   const { what } = noun;
   const others = location.isInStore ? await namesIn(noun, directory) : ": is it the right directory, and is the share mounted?"; // prettier-ignore
-  return tellMissing(run, `NO_${what.toUpperCase()}`, `there is no ${what} in ${path}${others}`, path);
+  return reportMissing(run, `NO_${what.toUpperCase()}`, `there is no ${what} in ${path}${others}`, path);
 }
 
 /**
  * Reports that the named location is missing, and sets the exit code. All commands use it, so they
  * agree.
  */
-export function tellMissing(run: Run, code: string, message: string, path: string): undefined {
+export function reportMissing(run: Run, code: string, message: string, path: string): undefined {
   run.exitCode = exitCodes.missing;
   const details = { name: "Missing", code, action: "fix-caller", message, path, exitCode: run.exitCode };
   run.output.failure(details, message, "");

@@ -6,7 +6,7 @@ import { reportFailure } from "./failure.ts";
 import { endHelp } from "./help.ts";
 import { hidingPasswords } from "./commands/location.ts";
 import { Output, type Streams } from "./output.ts";
-import { findUnknownVerb, ownWords, spellingOf, wordsOf } from "./own-words.ts";
+import { findUnknownVerb, ownArguments, spellingOf, wordsOf } from "./own-words.ts";
 import type { Pipes, Register, Run } from "./run.ts";
 
 interface ListedCommand {
@@ -96,7 +96,7 @@ const commands: Readonly<Record<string, ListedCommand>> = {
 };
 
 /** Callbacks to the surrounding process. */
-export interface RunNews {
+export interface RunCallbacks {
   /** Called with the output settings, before the command runs. */
   onOutput?(output: Output): void;
   /**
@@ -111,7 +111,7 @@ export async function runCommandLine(
   args: readonly string[],
   pipes: Pipes,
   signal: AbortSignal,
-  news: RunNews = {},
+  news: RunCallbacks = {},
 ): Promise<number> {
   const program = createProgram(pipes);
   const hide = hidingPasswords([...args, process.env["HOLDFAST_STORE"] ?? ""]);
@@ -126,7 +126,7 @@ export async function runCommandLine(
   prepareAll(program, (command) => (wrong = command));
   program.hook("preAction", (_, command) => void (run.output.spell = spellingOf(wordsOf(command))));
   // Determined before the words are parsed, because wrong usage is also reported as JSON.
-  const own = ownWords(program, args);
+  const own = ownArguments(program, args);
   run.output = new Output(pipes, { isJson: own.includes("--json"), isQuiet: own.includes("--quiet"), hide });
   news.onOutput?.(run.output);
   try {

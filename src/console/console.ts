@@ -88,7 +88,7 @@ export function createConsole(store: Pick<Store, "location" | "id">, options: Co
   const base = path.endsWith("/") ? path : `${path}/`;
   const user = `${userInfo().username} on ${hostname()}`;
   const guard = new Guard({ hosts, authorize, user, path: base });
-  const front = new Front(store, guard, base, options);
+  const front = new ConsoleHandler(store, guard, base, options);
   const close = (): Promise<void> => front.close();
   return {
     handler: (request, response) => void front.handle(request, response),
@@ -98,7 +98,7 @@ export function createConsole(store: Pick<Store, "location" | "id">, options: Co
   };
 }
 
-class Front {
+class ConsoleHandler {
   readonly #guard: Guard;
   readonly #base: string;
   readonly #options: ConsoleOptions;

@@ -23,7 +23,7 @@ export interface Capabilities {
   readonly warnings: readonly string[];
 }
 
-export interface FoundAtOpen {
+export interface OpenFindings {
   /** The directory of the store. */
   readonly directory: string;
   /** True if this process could lock its own heartbeat file. */
@@ -34,7 +34,7 @@ export interface FoundAtOpen {
 /** For an open store: without hard links and directory sync it would have been refused. */
 export async function findCapabilities(
   { disk }: Pick<Ports, "disk">,
-  { directory, hasOsLock, isWritable }: FoundAtOpen,
+  { directory, hasOsLock, isWritable }: OpenFindings,
 ): Promise<Capabilities> {
   const { volume } = disk;
   const isLocal = volume.kind === "local";

@@ -9,18 +9,18 @@ export interface CheckContext {
   readonly scratch: string;
 }
 
-export type Answer = Omit<DoctorCheck, "id" | "question">;
+export type CheckAnswer = Omit<DoctorCheck, "id" | "question">;
 
-export interface Check {
+export interface CheckDefinition {
   readonly id: string;
   readonly question: string;
   /** True if Holdfast cannot work without it: then an unexpected failure is "bad", otherwise "limited". */
   readonly isVital: boolean;
-  readonly ask: (context: CheckContext) => Promise<Answer>;
+  readonly ask: (context: CheckContext) => Promise<CheckAnswer>;
 }
 
 /** Throws DISK_FULL: nothing can be examined on a full disk. */
-export async function runCheck(check: Check, context: CheckContext): Promise<DoctorCheck> {
+export async function runCheck(check: CheckDefinition, context: CheckContext): Promise<DoctorCheck> {
   const { id, question, isVital } = check;
   try {
     return { id, question, ...(await check.ask(context)) };
@@ -40,15 +40,15 @@ export async function runCheck(check: Check, context: CheckContext): Promise<Doc
   }
 }
 
-export function good(finding: string, meaning: string, measured?: Readonly<Record<string, number>>): Answer {
+export function good(finding: string, meaning: string, measured?: Readonly<Record<string, number>>): CheckAnswer {
   return { verdict: "good", finding, meaning, ...(measured === undefined ? {} : { measured }) };
 }
 
-export function limited(finding: string, meaning: string, remedy?: string): Answer {
+export function limited(finding: string, meaning: string, remedy?: string): CheckAnswer {
   return { verdict: "limited", finding, meaning, ...(remedy === undefined ? {} : { remedy }) };
 }
 
-export function bad(finding: string, meaning: string, remedy: string): Answer {
+export function bad(finding: string, meaning: string, remedy: string): CheckAnswer {
   return { verdict: "bad", finding, meaning, remedy };
 }
 

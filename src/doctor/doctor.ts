@@ -1,7 +1,7 @@
 // Examines a folder: runs every check once and reports what Holdfast can rely on there.
 import type { Waiting } from "../common.ts";
 import type { Ports } from "../ports/ports.ts";
-import { runCheck, type Check } from "./check.ts";
+import { runCheck, type CheckDefinition } from "./check.ts";
 import { exclusiveCreate } from "./checks/exclusive-create.ts";
 import { hardLink } from "./checks/hard-link.ts";
 import { checkLocation } from "./checks/location.ts";
@@ -28,7 +28,7 @@ export interface DoctorOptions extends Waiting {
   onPeer?: ((news: "waiting" | "met") => void) | undefined;
 }
 
-const checks: readonly Check[] = [
+const checks: readonly CheckDefinition[] = [
   hardLink,
   exclusiveCreate,
   renameReplaces,

@@ -7,7 +7,7 @@ import type { DoctorOptions } from "./doctor.ts";
 import { converse, type Conversation } from "./peer/conversation.ts";
 import { findPeer, type Pairing } from "./peer/pairing.ts";
 import { Presence, removeSession } from "./peer/presence.ts";
-import { PeerGone, Session } from "./peer/session.ts";
+import { PeerGone, PeerSession } from "./peer/session.ts";
 import { verdictOf, type DoctorCheck, type DoctorReport } from "./report.ts";
 import { leftBehind } from "./scratch.ts";
 
@@ -18,7 +18,7 @@ const timeoutMsDefault = 60_000;
  * happens.
  */
 export async function meetPeer(ports: Ports, own: DoctorReport, options: DoctorOptions): Promise<DoctorReport> {
-  const meeting = new Meeting(ports, own, options);
+  const meeting = new PeerMeeting(ports, own, options);
   let outcome: Conversation;
   try {
     outcome = await meeting.hold();
@@ -35,7 +35,7 @@ export async function meetPeer(ports: Ports, own: DoctorReport, options: DoctorO
   return { ...own, verdict: verdictOf(checks.map(({ verdict }) => verdict)), checks, peer: outcome.peer };
 }
 
-class Meeting {
+class PeerMeeting {
   readonly room: string;
   readonly #ports: Ports;
   readonly #own: DoctorReport;
@@ -57,12 +57,12 @@ class Meeting {
     const pairing = await findPeer(this.#ports, this.#presence, {
       timeoutMs,
       signal,
-      prepare: (peer) => Session.make(this.#ports, this.#directoryOf({ role: "first", peer })),
+      prepare: (peer) => PeerSession.make(this.#ports, this.#directoryOf({ role: "first", peer })),
     });
     if (pairing === undefined) return { peer: { state: "none came" }, checks: [nobodyCame(timeoutMs)] };
     onPeer?.("met");
     const directory = this.#directoryOf(pairing);
-    const session = new Session({ ports: this.#ports, presence: this.#presence, ...pairing, directory, signal });
+    const session = new PeerSession({ ports: this.#ports, presence: this.#presence, ...pairing, directory, signal });
     return await converse(session, this.#own);
   }
 

@@ -15,9 +15,9 @@ import { listParts, locatePart, type PartLocation } from "../part/location.ts";
 import { logPart } from "./log/format/log-record.ts";
 import { LogEventStore } from "./log-store.ts";
 import { itemsOf, type Query } from "./model/query.ts";
-import type { RebuildOptions, Rebuilt } from "./verify/rebuild.ts";
+import type { RebuildOptions, RebuildResult, Rebuilt } from "./verify/rebuild.ts";
 import type { ExportOptions, TransferOptions } from "./transfer/export.ts";
-import type { Imported, ImportOptions } from "./transfer/import.ts";
+import type { Imported, ImportOptions, ImportResult } from "./transfer/import.ts";
 import type { SalvageOptions } from "./transfer/salvage.ts";
 import { Upkeep } from "./upkeep.ts";
 
@@ -37,7 +37,9 @@ export type {
   ExportOptions,
   Imported,
   ImportOptions,
+  ImportResult,
   RebuildOptions,
+  RebuildResult,
   Rebuilt,
   SalvageOptions,
   TransferOptions,
@@ -220,7 +222,7 @@ export async function importEvents(
   directory: string | URL,
   chunks: AsyncIterable<Uint8Array | string>,
   options: ImportOptions & Pick<EventStoreOptions, "mode"> = {},
-): Promise<Imported> {
+): Promise<ImportResult> {
   if (isPostgres(directory)) {
     const database = await onPostgres();
     if (options.mode !== undefined) database.refuse(directory, "mode");
@@ -230,7 +232,10 @@ export async function importEvents(
 }
 
 /** Rebuilds all index files, and keeps the old ones in `aside/`. Throws NOT_A_STORE and CORRUPT. */
-export async function rebuildEventIndexes(directory: string | URL, options: RebuildOptions = {}): Promise<Rebuilt> {
+export async function rebuildEventIndexes(
+  directory: string | URL,
+  options: RebuildOptions = {},
+): Promise<RebuildResult> {
   if (isPostgres(directory)) (await onPostgres()).refuse(directory, "rebuildEventIndexes");
   return await (await upkeepOf(directory)).rebuild(options);
 }

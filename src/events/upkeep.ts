@@ -7,14 +7,14 @@ import { plainCodec } from "./model/codec.ts";
 import { locatePart } from "../part/location.ts";
 import { logPart } from "./log/format/log-record.ts";
 import { OpenedLog, type LogOptions } from "./open/opened-log.ts";
-import { rebuildIndexes, type RebuildOptions, type Rebuilt } from "./verify/rebuild.ts";
+import { rebuildIndexes, type RebuildOptions, type RebuildResult } from "./verify/rebuild.ts";
 import type { Items } from "./model/query.ts";
 import { exportLog, type ExportOptions } from "./transfer/export.ts";
 import { openExport } from "./transfer/incoming.ts";
-import { importInto, type Imported, type ImportOptions } from "./transfer/import.ts";
+import { importInto, type ImportResult, type ImportOptions } from "./transfer/import.ts";
 import { exportUpTo, readUpTo, type SalvageOptions } from "./transfer/salvage.ts";
 import { verifyDirectory } from "./verify/verify.ts";
-import { findUnopened, type UnopenedLog } from "./verify/unopened.ts";
+import { findUnopenedLog, type UnopenedLog } from "./verify/unopened.ts";
 
 export class Upkeep {
   readonly #ports: Ports;
@@ -50,7 +50,7 @@ export class Upkeep {
   async import(
     chunks: AsyncIterable<Uint8Array | string>,
     { mode, ...options }: ImportOptions & Pick<LogOptions, "mode">,
-  ): Promise<Imported> {
+  ): Promise<ImportResult> {
     options.signal?.throwIfAborted();
     // Checked first: input that is not an export must not create a log.
     const incoming = await openExport(chunks);
@@ -62,7 +62,7 @@ export class Upkeep {
     }
   }
 
-  async rebuild(options: RebuildOptions): Promise<Rebuilt> {
+  async rebuild(options: RebuildOptions): Promise<RebuildResult> {
     await this.#mustBeThere();
     const log = await this.#open({});
     try {
@@ -73,7 +73,7 @@ export class Upkeep {
   }
 
   async *#unopened<T>(work: (log: UnopenedLog) => AsyncIterable<T>): AsyncGenerator<T, void> {
-    const log = await findUnopened(this.#ports, this.#directory);
+    const log = await findUnopenedLog(this.#ports, this.#directory);
     try {
       yield* work(log);
     } finally {

@@ -17,7 +17,7 @@ import { checkSearch } from "./search/search.ts";
 import { Searcher } from "./search/searcher.ts";
 import { TreeSession } from "./sessions/tree-session.ts";
 import type { Tree } from "./tree/tree.ts";
-import { compare, type Compared, type CompareOptions } from "./verify/compare.ts";
+import { compare, type ComparedFile, type CompareOptions } from "./verify/compare.ts";
 import { findTreeStats } from "./verify/tree-stats.ts";
 import { verifyDerived } from "./verify/verify-derived.ts";
 import type { RecordsOptions } from "./verify/verify-records.ts";
@@ -153,7 +153,7 @@ export class IndexSide implements IndexQueue {
    * Yields every file, and whether its content is the indexed one. With `repair`, announces those
    * that differ.
    */
-  async *compare(options: CompareOptions): AsyncGenerator<Compared> {
+  async *compare(options: CompareOptions): AsyncGenerator<ComparedFile> {
     this.#mustBeOpen();
     await this.#follower.refresh();
     for await (const each of compare(this.#work, this.#foreign, options)) {

@@ -192,7 +192,7 @@ export async function listPathLocks(
   } catch (error) {
     if (!isUnwritable(error)) throw error;
     const ground = await Ground.openUnjoined(ports, found.ground);
-    await using locks = await TablePathLocks.open(ground, { root: found.root, toLook: true, ownsGround: true });
+    await using locks = await TablePathLocks.open(ground, { root: found.root, listOnly: true, ownsGround: true });
     return await locks.list(options);
   }
 }

@@ -47,7 +47,7 @@ import type { ListUploadsOptions, UploadList } from "./multipart/object-upload.t
 import { noSuchUpload } from "./multipart/upload-files.ts";
 import { mustMayRetain, type ChangeRequest } from "./version/change-version.ts";
 import type { CopySource } from "./version/copy-version.ts";
-import type { Wanted } from "./version/preconditions.ts";
+import type { WriteConditions } from "./version/preconditions.ts";
 import { entryIdOf } from "./version/read-version.ts";
 
 const deletesMax = 1000;
@@ -65,7 +65,12 @@ export abstract class CheckedBucket implements Bucket {
     this.name = name;
   }
 
-  protected abstract putChecked(key: string, body: Body, options: PutOptions, wanted: Wanted): Promise<ObjectVersion>;
+  protected abstract putChecked(
+    key: string,
+    body: Body,
+    options: PutOptions,
+    wanted: WriteConditions,
+  ): Promise<ObjectVersion>;
   protected abstract getChecked(key: string, options: ReadOptions): Promise<StoredObject>;
   protected abstract headChecked(key: string, options: Omit<ReadOptions, "range">): Promise<ObjectVersion>;
   protected abstract deleteChecked(key: string, options: DeleteOptions): Promise<Deleted>;
@@ -161,7 +166,8 @@ export abstract class CheckedBucket implements Bucket {
         // Aborts even if `change` never settles.
         const body = await orAborted((async () => await change(current))(), signal);
         if (body === undefined) return undefined;
-        const isUnchanged: Wanted = current === undefined ? { ifNoneMatch: "*" } : { ifEntry: entryIdOf(current) };
+        const isUnchanged: WriteConditions =
+          current === undefined ? { ifNoneMatch: "*" } : { ifEntry: entryIdOf(current) };
         return await this.putChecked(key, body, put, isUnchanged);
       } catch (error) {
         if (attempt >= retries || !isHoldfastError(error, "PRECONDITION_FAILED")) throw error;

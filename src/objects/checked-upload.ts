@@ -23,7 +23,7 @@ import type {
 import { invalidPart, type NamedUploadPart, type NamedUploadParts } from "./multipart/complete-upload.ts";
 import type { JoinedKind, UploadPartRecord, UploadRecord } from "./multipart/upload-records.ts";
 import type { CopySource } from "./version/copy-version.ts";
-import type { Declared } from "./version/stage-body.ts";
+import type { DeclaredBody } from "./version/stage-body.ts";
 
 const partNumberMax = 10_000;
 
@@ -45,7 +45,7 @@ export abstract class CheckedUpload implements Upload {
     if (initiator !== undefined) this.initiator = initiator;
   }
 
-  protected abstract putPart(partNumber: number, body: Body, declared: Declared): Promise<UploadPartRecord>;
+  protected abstract putPart(partNumber: number, body: Body, declared: DeclaredBody): Promise<UploadPartRecord>;
   protected abstract openSource(from: PartSource, options: Cancel): Promise<StoredObject>;
   /** Parts with numbers above `after`, in their order: at most `limit`, and one more if there are more. */
   protected abstract listParts(after: number, limit: number): Promise<readonly UploadPartRecord[]>;

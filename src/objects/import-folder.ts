@@ -19,7 +19,7 @@ export interface ImportOptions extends Cancel {
 }
 
 /** The result of `importFolder`. */
-export interface Imported {
+export interface ImportResult {
   /** How many files were put. */
   readonly files: number;
   /** How many bytes were put. */
@@ -29,6 +29,9 @@ export interface Imported {
   /** Paths that cannot be imported: neither a file nor a directory, or a name that is not UTF-8. */
   readonly skipped: readonly string[];
 }
+
+/** @deprecated Use `ImportResult`. */
+export type Imported = ImportResult;
 
 interface FoundFile {
   /** Path relative to the folder. */
@@ -49,7 +52,7 @@ export interface ImportWork {
  * Throws INVALID_PATH, or BAD_DIGEST for a file that changes while it is read. Objects that were
  * put before the failure stay.
  */
-export async function importFiles(work: ImportWork, options: ImportOptions): Promise<Imported> {
+export async function importFiles(work: ImportWork, options: ImportOptions): Promise<ImportResult> {
   const { disk, bucket } = work;
   const { prefix = "", signal, onProgress } = options;
   const folder = await findFolder(work);

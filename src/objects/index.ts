@@ -9,7 +9,7 @@ import { listParts, locatePart, type PartLocation } from "../part/location.ts";
 import { Findings } from "../part/findings.ts";
 import { bodyOfFile } from "../part/read-chunks.ts";
 import { objectsPart } from "./bucket/objects-record.ts";
-import { importFiles, type Imported, type ImportOptions } from "./import-folder.ts";
+import { importFiles, type Imported, type ImportOptions, type ImportResult } from "./import-folder.ts";
 import { openStorage } from "./bucket/open-objects.ts";
 import { checkStoreOptions } from "./model/arguments.ts";
 import type { ObjectStore, ObjectStoreOptions } from "./model/object-store.ts";
@@ -20,7 +20,7 @@ export type * from "./model/bucket.ts";
 export type * from "./model/object.ts";
 export type * from "./model/object-store.ts";
 export type { PartLocation as ObjectsLocation };
-export type { Imported, ImportOptions };
+export type { Imported, ImportOptions, ImportResult };
 export { expiryMs } from "./model/lifecycle.ts";
 export { startChecksum, type RunningChecksum } from "../format/running-checksum.ts";
 
@@ -76,9 +76,9 @@ export async function verifyObjects(directory: string | URL, options: VerifyOpti
     return await objects.verify(options);
   }
   const findings = new Findings();
-  const spot = { path: directoryOf(directory) };
-  const report = await findings.attempt(spot, "The record of this object store", async () => {
-    await using objects = await openObjects(spot.path, { create: false });
+  const location = { path: directoryOf(directory) };
+  const report = await findings.attempt(location, "The record of this object store", async () => {
+    await using objects = await openObjects(location.path, { create: false });
     return await objects.verify(options);
   });
   return report ?? { ok: false, checked: 0, problems: findings.problems };
@@ -94,7 +94,7 @@ export async function importFolder(
   bucket: string,
   folder: string | URL,
   options: ImportOptions = {},
-): Promise<Imported> {
+): Promise<ImportResult> {
   checkOptions("importFolder", options, { prefix: true, signal: true, onProgress: true });
   const { path, disk } = await openNodeFolder(folder);
   return await importFiles(

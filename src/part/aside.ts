@@ -6,7 +6,7 @@ import { moveOnce } from "../durable/publish/publish.ts";
 import type { Disk } from "../ports/disk.ts";
 
 /** The part whose `aside/` gets the files. */
-export interface Aside {
+export interface AsideDirectory {
   readonly disk: Disk;
   /** The directory of the part. */
   readonly directory: string;
@@ -14,7 +14,7 @@ export interface Aside {
 }
 
 /** Links `path`, a file, to a second name there, so that another file can replace it in one step. */
-export async function linkAside(to: Aside, path: string): Promise<void> {
+export async function linkAside(to: AsideDirectory, path: string): Promise<void> {
   const { disk, directory } = to;
   const aside = `${directory}/aside`;
   await ensureDirectory(disk, aside);
@@ -22,7 +22,7 @@ export async function linkAside(to: Aside, path: string): Promise<void> {
 }
 
 /** Moves `path`, a file or a directory, to a new name. False if another process moved it. */
-export async function moveAside(to: Aside, path: string): Promise<boolean> {
+export async function moveAside(to: AsideDirectory, path: string): Promise<boolean> {
   const { disk, directory } = to;
   const aside = `${directory}/aside`;
   await ensureDirectory(disk, aside);
@@ -33,6 +33,6 @@ export async function moveAside(to: Aside, path: string): Promise<boolean> {
   return true;
 }
 
-function nameIn(directory: string, path: string, to: Aside): string {
+function nameIn(directory: string, path: string, to: AsideDirectory): string {
   return `${directory}/${path.slice(path.lastIndexOf("/") + 1)}.${to.newId()}`;
 }

@@ -6,7 +6,7 @@ import { isHoldfastError } from "../errors.ts";
 import { findTree } from "../locks/naming/lock-names.ts";
 import { LockTable } from "../locks/table/lock-table.ts";
 import type { Ports } from "../ports/ports.ts";
-import { moveAside, type Aside } from "./aside.ts";
+import { moveAside, type AsideDirectory } from "./aside.ts";
 import type { Findings } from "./findings.ts";
 
 const stopFirst = "Stop the programs that use this folder, then run `--repair` again: another process may be using it.";
@@ -16,7 +16,7 @@ export interface GroundCheck {
   readonly repair: boolean;
   readonly findings: Findings;
   /** The directory to which damaged files are moved. */
-  readonly aside: Aside;
+  readonly aside: AsideDirectory;
 }
 
 /** Checks the lock table and the holders. `ground` is open. */
@@ -25,7 +25,7 @@ export async function checkGround(ground: Ground, { repair, findings, aside }: G
   await checkNames(ground, { repair, findings, aside });
   const path = `${ground.layout.directory}/table`;
   if (!(await isThere(ground.ports.disk, `${path}/epochs`))) return;
-  const read = async (): Promise<unknown> => await (await LockTable.open(ground, { toLook: true })).read();
+  const read = async (): Promise<unknown> => await (await LockTable.open(ground, { listOnly: true })).read();
   try {
     await read();
   } catch (error) {
@@ -64,7 +64,7 @@ export function remedyOf(repair: boolean): string {
  * Moves an unreadable ground record aside; the next process that joins creates a new one. Returns false if nothing
  * was done: the record is readable, or another process may be using it.
  */
-export async function remakeGround(ports: Ports, directory: string, aside: Aside): Promise<boolean> {
+export async function remakeGround(ports: Ports, directory: string, aside: AsideDirectory): Promise<boolean> {
   try {
     await Ground.openUnjoined(ports, directory);
     return false;

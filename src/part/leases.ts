@@ -21,16 +21,16 @@ export const nameKeys: Keys = {
 /** Locks on names, in any table. */
 export type NameLocks = TablePathLocks<RequestTable>;
 
-/** A ground, and how locks on names are opened in it. `toLook`: only to list them, without writing anything. */
+/** A ground, and how locks on names are opened in it. `listOnly`: only to list them, without writing anything. */
 export interface LeaseGround {
   readonly ground: Pick<Liveness, "nameOf">;
-  openLocks(options: { readonly toLook: boolean }): Promise<NameLocks>;
+  openLocks(options: { readonly listOnly: boolean }): Promise<NameLocks>;
 }
 
 /** Opens locks on names in the lock table of a directory. */
 export function directoryLeaseGround(ground: Ground): LeaseGround {
-  const openLocks: LeaseGround["openLocks"] = async ({ toLook }) =>
-    await TablePathLocks.open(ground, { keys: nameKeys, ownsGround: false, toLook });
+  const openLocks: LeaseGround["openLocks"] = async ({ listOnly }) =>
+    await TablePathLocks.open(ground, { keys: nameKeys, ownsGround: false, listOnly });
   return { ground, openLocks };
 }
 
@@ -54,16 +54,16 @@ export class Leases {
    * fence grows with each holder.
    */
   async acquire(name: string, signal: AbortSignal): Promise<PathHold> {
-    const place = await this.#openGround();
-    const locks = await this.#open(place);
-    return await locks.acquire(this.#keyOf(place, name), { timeoutMs: Infinity, signal });
+    const ground = await this.#openGround();
+    const locks = await this.#open(ground);
+    return await locks.acquire(this.#keyOf(ground, name), { timeoutMs: Infinity, signal });
   }
 
   /** Returns the lease if no other process holds it now. */
   async tryAcquire(name: string): Promise<PathHold | undefined> {
-    const place = await this.#openGround();
-    const locks = await this.#open(place);
-    return await locks.tryAcquire(this.#keyOf(place, name));
+    const ground = await this.#openGround();
+    const locks = await this.#open(ground);
+    return await locks.tryAcquire(this.#keyOf(ground, name));
   }
 
   /**
@@ -71,20 +71,20 @@ export class Leases {
    * nothing can be written.
    */
   async list(under: string): Promise<HeldLock[]> {
-    const place = await this.#openGround();
-    const options = { under: this.#keyOf(place, under) };
+    const ground = await this.#openGround();
+    const options = { under: this.#keyOf(ground, under) };
     try {
-      return await (await this.#open(place)).list(options);
+      return await (await this.#open(ground)).list(options);
     } catch (error) {
       if (!isUnwritable(error)) throw error;
-      return await this.#look(place, options);
+      return await this.#look(ground, options);
     }
   }
 
   /** Where nothing can be written. Without a lock table, which only a lease creates, nothing was ever leased. */
-  async #look(place: LeaseGround, options: { readonly under: string }): Promise<HeldLock[]> {
+  async #look(ground: LeaseGround, options: { readonly under: string }): Promise<HeldLock[]> {
     try {
-      return await (await place.openLocks({ toLook: true })).list(options);
+      return await (await ground.openLocks({ listOnly: true })).list(options);
     } catch (error) {
       if (!isUnwritable(error)) throw error;
       return [];
@@ -97,8 +97,8 @@ export class Leases {
     await locks?.close();
   }
 
-  async #open(place: LeaseGround): Promise<NameLocks> {
-    this.#locks ??= place.openLocks({ toLook: false });
+  async #open(ground: LeaseGround): Promise<NameLocks> {
+    this.#locks ??= ground.openLocks({ listOnly: false });
     try {
       return await this.#locks;
     } catch (error) {

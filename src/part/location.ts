@@ -1,14 +1,14 @@
 // The location of a part: its own directory, or its name in a store.
 import { posix } from "node:path";
 import { isThere, listIfThere } from "../durable/publish/directory.ts";
-import { isStore, StoreLayout, type PartRoom } from "../durable/store/store-record.ts";
+import { isStore, StoreLayout, type PartFolder } from "../durable/store/store-record.ts";
 import type { Disk } from "../ports/disk.ts";
 
 /** The kind of parts that a folder of a store contains. */
 export interface PartKind {
   /** For people: "event log". */
   readonly what: string;
-  readonly room: PartRoom;
+  readonly room: PartFolder;
   /** A part exists if at least one of these names does. */
   readonly traces: readonly string[];
   /** True if a store has only one, which is the folder itself. Default false: any number, by name. */

@@ -74,7 +74,7 @@ export async function joinGround(kind: PartKind, part: PartDirectory, options: J
     return await open();
   };
   try {
-    const ground = await joinOrLook(kind, directory, join, isReadable ? look : undefined);
+    const ground = await joinOrOpenReadOnly(kind, directory, join, isReadable ? look : undefined);
     return { ground, ownsGround: ground !== shared };
   } catch (error) {
     if (isOwn || !isHoldfastError(error, "NOT_A_STORE")) throw error;
@@ -124,7 +124,7 @@ async function mustNotBeStore(disk: Disk, kind: PartKind, path: string): Promise
  * Returns the result of `join`, or of `look` if the disk is not writable. Without a `look` it throws NO_PERMISSION,
  * which says what to do.
  */
-export async function joinOrLook<T>(
+export async function joinOrOpenReadOnly<T>(
   { what }: Pick<PartKind, "what">,
   directory: string,
   join: () => Promise<T>,

@@ -3,7 +3,7 @@
 import type { BlockingLock, HolderInfo, NewEvent, OpenOptions, VerifyOptions, VerifyReport } from "../common.ts";
 import type { EventStore, EventStoreOptions } from "../events/model/event-store.ts";
 import type { ExportOptions } from "../events/transfer/export.ts";
-import type { Imported, ImportOptions } from "../events/transfer/import.ts";
+import type { ImportResult, ImportOptions } from "../events/transfer/import.ts";
 import { holdfastError } from "../errors.ts";
 import type { Handoff, HandoffOptions } from "../handoff/model/handoff.ts";
 import type { LockRoot } from "../locks/naming/lock-root.ts";
@@ -22,7 +22,7 @@ import { parseLocation } from "./connection/location.ts";
 import { Database } from "./connection/database.ts";
 import { exportRows, importRows } from "./events/transfer.ts";
 import { logRows } from "./events/pg-events.ts";
-import { findParts, openPart, type PartRoom, type PgPart } from "./parts.ts";
+import { findParts, openPart, type PgPartKind, type PgPart } from "./parts.ts";
 import { PgStore, type PostgresOptions } from "./pg-store.ts";
 import { WholeStore } from "./whole-store.ts";
 import { findSchemaVersion, migrate, openSchema, schemaVersion } from "./schema/migrations.ts";
@@ -97,7 +97,7 @@ export async function listPathLocksAt(
   options: { under?: string | undefined },
 ): Promise<HeldLock[]> {
   await using store = await openPgStore(location, { create: false });
-  return await (await store.locks({ toLook: true })).list(options);
+  return await (await store.locks({ listOnly: true })).list(options);
 }
 
 /** Returns the store as the root of its locks, which have tables from the start. */
@@ -114,7 +114,7 @@ export async function openStoreLockAt(location: Location, options: StoreLockOpti
 
 export async function findStoreHolderAt(location: Location): Promise<BlockingLock | undefined> {
   await using store = await openPgStore(location, { create: false });
-  return await (await store.storeLock({ toLook: true })).findHolder();
+  return await (await store.storeLock({ listOnly: true })).findHolder();
 }
 
 export async function verifyHandoffAt(location: Location, options: VerifyOptions): Promise<VerifyReport> {
@@ -142,7 +142,7 @@ export async function listEventLogsAt(location: Location): Promise<string[]> {
  * Lists the locations of the parts of one kind in a store; for the location of a part, only that
  * one.
  */
-export async function listPartsAt(location: Location, room: PartRoom): Promise<string[]> {
+export async function listPartsAt(location: Location, room: PgPartKind): Promise<string[]> {
   const { store, part } = parseLocation(location);
   const names = await withDatabase(location, (database) => findParts(database, store, room));
   const all = names.map((name) => partLocation(location, room, name));
@@ -173,7 +173,7 @@ export async function importEventsAt(
   location: Location,
   chunks: AsyncIterable<Uint8Array | string>,
   options: ImportOptions,
-): Promise<Imported> {
+): Promise<ImportResult> {
   return await withDatabase(location, async (database) =>
     importRows(database, await logAt(database, location, { create: true }), chunks, options),
   );
@@ -192,8 +192,8 @@ export async function verifyStoreAt(location: Location): Promise<VerifyReport | 
   await findings.attempt({ path: shown }, "The store", async () => {
     await using store = await openPgStore(location, { create: false });
     await store.holders();
-    await (await store.locks({ toLook: true })).list();
-    await (await store.storeLock({ toLook: true })).findHolder();
+    await (await store.locks({ listOnly: true })).list();
+    await (await store.storeLock({ listOnly: true })).findHolder();
   });
   return { ok: !findings.hasDamage, checked: 2, problems: findings.problems };
 }
@@ -255,7 +255,7 @@ async function logAt(database: Database, location: Location, { create }: Pick<Op
   return await openPart(database, ports, { store, room: "events", name, rows: logRows, create });
 }
 
-async function locate(location: Location, room: PartRoom, name: string): Promise<PartLocation> {
+async function locate(location: Location, room: PgPartKind, name: string): Promise<PartLocation> {
   const { store, part } = parseLocation(location);
   const isInStore = part === undefined;
   const wanted = isInStore ? name : nameIn(location, room);
@@ -272,7 +272,7 @@ async function isStore(database: Database): Promise<boolean> {
 }
 
 /** Returns the name of the part that a location names; "main" if it names none. */
-function nameIn(location: Location, room: PartRoom): string {
+function nameIn(location: Location, room: PgPartKind): string {
   const { part = `${room}/main`, shown } = parseLocation(location);
   if (part.startsWith(`${room}/`)) return part.slice(room.length + 1);
   const message = `The location ${shown} names no part in ${room}/.`;
@@ -283,7 +283,7 @@ function nameIn(location: Location, room: PartRoom): string {
  * Returns the location of a part with the password, because callers use it for further calls;
  * `PartLocation.directory` documents that.
  */
-function partLocation(location: Location, room: PartRoom, name: string): string {
+function partLocation(location: Location, room: PgPartKind, name: string): string {
   return `${String(location).replace(/#.*$/, "")}#${room}/${name}`;
 }
 

@@ -19,7 +19,9 @@ export type { HolderInfo, OpenOptions } from "../common.ts";
 export type { PgLocksOptions, PostgresCapabilities, PostgresOptions } from "./pg-store.ts";
 
 /** A location in PostgreSQL, as `postgres://user@host/db?store=shop`, or a pool of the driver `pg`. */
-export type PostgresPlace = string | URL | pg.Pool;
+export type PostgresTarget = string | URL | pg.Pool;
+/** @deprecated Use `PostgresTarget`. */
+export type PostgresPlace = PostgresTarget;
 
 /** Options of `PostgresStore.events`. */
 export type PostgresEventsOptions<E extends NewEvent = NewEvent> = Omit<
@@ -78,18 +80,18 @@ const postgresOptions: OptionNames<PostgresOptions> = {
  * await events.append({ type: "Opened", data: {} });
  * ```
  */
-export async function openPostgres(place: PostgresPlace, options: PostgresOptions = {}): Promise<PostgresStore> {
+export async function openPostgres(target: PostgresTarget, options: PostgresOptions = {}): Promise<PostgresStore> {
   checkOptions("openPostgres", options, postgresOptions);
   const ports = { clock: nodeClock, random: nodeRandom, host: await openNodeHost(), makeScratch };
-  return await PgStore.open(place, options, ports);
+  return await PgStore.open(target, options, ports);
 }
 
 /**
  * Brings the schema of a database up to this release, and creates it in an empty one. Returns the
  * new versions. Throws NO_PERMISSION if the role may not create tables.
  */
-export async function upgradePostgres(place: PostgresPlace): Promise<number[]> {
-  const database = await Database.open(place, nodeClock);
+export async function upgradePostgres(target: PostgresTarget): Promise<number[]> {
+  const database = await Database.open(target, nodeClock);
   try {
     return await migrate(database);
   } finally {

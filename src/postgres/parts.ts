@@ -6,7 +6,7 @@ import type { Database } from "./connection/database.ts";
 import { findSchemaVersion } from "./schema/migrations.ts";
 
 /** The kinds of parts, named like the folders of a store. `ground` has no name. */
-export type PartRoom = "ground" | "events" | "handoff" | "objects";
+export type PgPartKind = "ground" | "events" | "handoff" | "objects";
 
 export interface PgPart {
   readonly p: number;
@@ -18,7 +18,7 @@ export interface PgPart {
 
 export interface PartWanted {
   readonly store: string;
-  readonly room: PartRoom;
+  readonly room: PgPartKind;
   readonly name: string;
   /**
    * A statement that creates the rows of every part of this kind, from the row `made (p)`. Default:
@@ -67,7 +67,7 @@ export async function openPart(
 }
 
 /** Lists the names of the parts of one kind; none without a schema. */
-export async function findParts(database: Database, store: string, room: PartRoom): Promise<string[]> {
+export async function findParts(database: Database, store: string, room: PgPartKind): Promise<string[]> {
   if ((await findSchemaVersion(database)).version === 0) return [];
   const rows = await database.query<{ name: string }>(
     "select name from hf_part where store = $1 and room = $2 order by name",

@@ -59,8 +59,8 @@ export interface PgPorts extends Pick<Ports, "clock" | "random" | "host"> {
 export type PgLocksOptions = Pick<PathLocksOptions, "timeoutMs">;
 
 /** To list locks only: nothing is written. */
-interface ToLook {
-  readonly toLook?: boolean | undefined;
+interface ListOnly {
+  readonly listOnly?: boolean | undefined;
 }
 
 /** Paths are names: there is no tree to check, and no link to follow. */
@@ -169,14 +169,14 @@ export class PgStore {
   }
 
   /** Opens path locks. Their keys are names in NFC, case-sensitive; there is no tree. */
-  async locks(options: PgLocksOptions & ToLook = {}): Promise<NameLocks> {
+  async locks(options: PgLocksOptions & ListOnly = {}): Promise<NameLocks> {
     return await this.#parts.share("locks", options, () => this.#openLocks("paths", pathKeys, options));
   }
 
   /** Opens the lock of the store, which admits one writer at a time. */
-  async storeLock({ timeoutMs, toLook }: Pick<StoreLockOptions, "timeoutMs"> & ToLook = {}): Promise<StoreLock> {
+  async storeLock({ timeoutMs, listOnly }: Pick<StoreLockOptions, "timeoutMs"> & ListOnly = {}): Promise<StoreLock> {
     const path = `${this.location}#store-lock`;
-    return tableStoreLock(await this.#openLocks("store", nameKeys, { toLook }), path, timeoutMs);
+    return tableStoreLock(await this.#openLocks("store", nameKeys, { listOnly }), path, timeoutMs);
   }
 
   async holders(): Promise<HolderInfo[]> {
@@ -198,7 +198,7 @@ export class PgStore {
   get #leases(): LeaseGround {
     return {
       ground: this.ground,
-      openLocks: ({ toLook }) => this.#openLocks("leases", nameKeys, { toLook }),
+      openLocks: ({ listOnly }) => this.#openLocks("leases", nameKeys, { listOnly }),
     };
   }
 
@@ -209,10 +209,10 @@ export class PgStore {
   async #openLocks(
     name: string,
     keys: Keys,
-    { timeoutMs, toLook = false }: PgLocksOptions & { readonly toLook?: boolean | undefined } = {},
+    { timeoutMs, listOnly = false }: PgLocksOptions & { readonly listOnly?: boolean | undefined } = {},
   ): Promise<NameLocks> {
     const table = PgLockTable.open(this.ground, name);
-    if (!toLook) await table.sweep();
+    if (!listOnly) await table.sweep();
     return await TablePathLocks.on(this.location, table, { keys, timeoutMs });
   }
 }

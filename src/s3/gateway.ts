@@ -10,7 +10,7 @@ import type { S3AccessEntry } from "./http/access-entry.ts";
 import { asS3Error, type Answer } from "./http/answer.ts";
 import type { Exchange } from "./http/exchange.ts";
 import { parseTarget, type RawTarget } from "./http/raw-target.ts";
-import { addressOf, bucketOfHost, type Addressed, type S3Request } from "./http/request.ts";
+import { addressOf, bucketOfHost, type RequestAddress, type S3Request } from "./http/request.ts";
 import { S3Error } from "./http/s3-error.ts";
 import { HttpServer } from "./http/server.ts";
 import { bucketOf, bucketOfAnybody, checkBucketName, type Operation, type Service } from "./operations/operation.ts";
@@ -156,14 +156,14 @@ function checkCredentials(credentials: readonly S3Credentials[]): ReadonlyMap<st
   return byId;
 }
 
-interface Front {
+interface GatewayContext {
   readonly secrets: ReadonlyMap<string, S3Credentials>;
   readonly domain: string | undefined;
   /** A status page of the gateway, by name. */
   readonly findStatus: (page: string) => Promise<Answer | undefined>;
 }
 
-async function answerTo(exchange: Exchange, service: Service, front: Front): Promise<Answer> {
+async function answerTo(exchange: Exchange, service: Service, front: GatewayContext): Promise<Answer> {
   const { incoming, note } = exchange;
   const { method = "", url = "", headers } = incoming;
   const target = parseTarget(url);
@@ -192,9 +192,9 @@ async function answerTo(exchange: Exchange, service: Service, front: Front): Pro
  */
 function identify(
   { id, incoming, continue: goOn, signal, note, giveWay }: Exchange,
-  { target, address }: { readonly target: RawTarget; readonly address: Addressed },
+  { target, address }: { readonly target: RawTarget; readonly address: RequestAddress },
   service: Service,
-  { secrets, domain }: Front,
+  { secrets, domain }: GatewayContext,
 ): S3Request {
   const { method = "", headers } = incoming;
   const hostBucket = bucketOfHost(headers.host ?? "", domain);

@@ -39,8 +39,8 @@ export type {
   RegisterOutput,
   RegisterValue,
 } from "./history/register-model.ts";
-export type { Trouble } from "./sim/call.ts";
+export type { FaultKind, Trouble } from "./sim/call.ts";
 export type { InjectedErrors } from "./sim/disk-call.ts";
-export type { Profile } from "./sim/persistence.ts";
-export type { Quirks } from "./sim/server.ts";
+export type { CrashProfile, Profile } from "./sim/persistence.ts";
+export type { Quirks, ServerQuirks } from "./sim/server.ts";
 export { createSimulation, type Simulation, type SimulationOptions } from "./sim/simulation.ts";

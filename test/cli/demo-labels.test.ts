@@ -3,14 +3,14 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { priceLabels } from "../../src/cli/demo/stations/price-labels.ts";
-import { openPlace, type Place, type Receipt } from "../../src/cli/demo/stations/station.ts";
+import { openSharedFolder, type SharedFolder, type Receipt } from "../../src/cli/demo/stations/station.ts";
 import { makeScratch } from "../sites/scratch.ts";
 
 const clerk = { workstation: "till-01", session: "0a1b2c3d" };
 const options = { signal: new AbortController().signal, forgets: false };
 
-async function sell(): Promise<{ readonly place: Place; readonly receipts: readonly Receipt[] }> {
-  const place = await openPlace(join(makeScratch(), "shop"), "test");
+async function sell(): Promise<{ readonly place: SharedFolder; readonly receipts: readonly Receipt[] }> {
+  const place = await openSharedFolder(join(makeScratch(), "shop"), "test");
   onTestFinished(() => place.ground.close());
   const station = await priceLabels.open(place, clerk);
   const receipts: Receipt[] = [];

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { noteKeeping } from "../../src/cli/demo/stations/note-keeping.ts";
-import { openPlace, type Place, type Receipt } from "../../src/cli/demo/stations/station.ts";
+import { openSharedFolder, type SharedFolder, type Receipt } from "../../src/cli/demo/stations/station.ts";
 import { openFiles } from "../../src/files/index.ts";
 import { makeScratch } from "../sites/scratch.ts";
 
@@ -10,8 +10,8 @@ const clerk = { workstation: "till-01", session: "0a1b2c3d" };
 const options = { signal: new AbortController().signal, forgets: false };
 
 /** Notes that stay, are moved, and are removed: one of each. */
-async function keepNotes(): Promise<{ readonly place: Place; readonly receipts: readonly Receipt[] }> {
-  const place = await openPlace(join(makeScratch(), "shop"), "test");
+async function keepNotes(): Promise<{ readonly place: SharedFolder; readonly receipts: readonly Receipt[] }> {
+  const place = await openSharedFolder(join(makeScratch(), "shop"), "test");
   onTestFinished(() => place.ground.close());
   const station = await noteKeeping.open(place, clerk);
   const receipts: Receipt[] = [];

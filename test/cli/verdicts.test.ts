@@ -3,10 +3,10 @@
 import { expect, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
 import { examine } from "../../src/doctor/doctor.ts";
-import type { Quirks } from "../../src/testing/sim/server.ts";
+import type { ServerQuirks } from "../../src/testing/sim/server.ts";
 import { folder, Simulation } from "../doctor/simulation.ts";
 
-let quirks: Quirks = {};
+let quirks: ServerQuirks = {};
 
 vi.mock("../../src/doctor/index.ts", () => ({
   doctor: async () => {

@@ -4,11 +4,11 @@ import type { CheckVerdict, DoctorReport, DoctorVerdict } from "../../src/doctor
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk, Volume } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import type { Quirks } from "../../src/testing/sim/server.ts";
+import type { ServerQuirks } from "../../src/testing/sim/server.ts";
 import { folder, Simulation, untouched, withDisk } from "./simulation.ts";
 
 interface World {
-  readonly quirks?: Quirks;
+  readonly quirks?: ServerQuirks;
   readonly volume?: Volume;
   /** What the simulated disk has no quirk for. */
   readonly change?: (ports: Ports) => Ports;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { examine, type DoctorOptions } from "../../src/doctor/doctor.ts";
-import { decide } from "../../src/doctor/peer/pairing.ts";
+import { decideRole } from "../../src/doctor/peer/pairing.ts";
 import { seeking, type Intent } from "../../src/doctor/peer/presence.ts";
 import type { CheckVerdict, DoctorReport } from "../../src/doctor/report.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../src/format/record.ts";
@@ -366,10 +366,10 @@ describe("who pairs with whom", () => {
   const to = (state: Intent["state"], whom: string): Intent => ({ state, whom });
 
   test("is decided by the lower one alone", () => {
-    expect(decide("b", seeking, [{ id: "a", intent: seeking }])).toEqual(to("accepts", "a"));
-    expect(decide("a", seeking, [{ id: "b", intent: seeking }])).toEqual(seeking);
-    expect(decide("a", seeking, [{ id: "b", intent: to("accepts", "a") }])).toEqual(to("takes", "b"));
-    expect(decide("b", to("accepts", "a"), [{ id: "a", intent: to("takes", "b") }])).toEqual(to("with", "a"));
+    expect(decideRole("b", seeking, [{ id: "a", intent: seeking }])).toEqual(to("accepts", "a"));
+    expect(decideRole("a", seeking, [{ id: "b", intent: seeking }])).toEqual(seeking);
+    expect(decideRole("a", seeking, [{ id: "b", intent: to("accepts", "a") }])).toEqual(to("takes", "b"));
+    expect(decideRole("b", to("accepts", "a"), [{ id: "a", intent: to("takes", "b") }])).toEqual(to("with", "a"));
   });
 
   test("is not changed while the other makes up its mind", () => {
@@ -377,17 +377,17 @@ describe("who pairs with whom", () => {
       { id: "a", intent: seeking },
       { id: "b", intent: to("accepts", "a") },
     ];
-    expect(decide("c", to("accepts", "b"), others)).toEqual(to("accepts", "b"));
+    expect(decideRole("c", to("accepts", "b"), others)).toEqual(to("accepts", "b"));
   });
 
   test("is looked for anew when the other took a third", () => {
     const taken = { id: "a", intent: to("takes", "b") };
-    expect(decide("c", to("accepts", "a"), [taken])).toEqual(seeking);
-    expect(decide("c", to("accepts", "a"), [taken, { id: "b", intent: seeking }])).toEqual(to("accepts", "b"));
+    expect(decideRole("c", to("accepts", "a"), [taken])).toEqual(seeking);
+    expect(decideRole("c", to("accepts", "a"), [taken, { id: "b", intent: seeking }])).toEqual(to("accepts", "b"));
   });
 
   test("is no doctor that is only waited for by a third", () => {
-    expect(decide("a", seeking, [{ id: "c", intent: to("accepts", "b") }])).toEqual(seeking);
+    expect(decideRole("a", seeking, [{ id: "c", intent: to("accepts", "b") }])).toEqual(seeking);
   });
 });
 

@@ -3,27 +3,27 @@
 import { errnoOf } from "../../src/ports/disk-error.ts";
 import type { Disk, Volume } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import type { Call, Outcome } from "../../src/testing/sim/call.ts";
+import type { SimCall, CallOutcome } from "../../src/testing/sim/call.ts";
 import { Machine } from "../../src/testing/sim/machine.ts";
 import { SimOsLocks } from "../../src/testing/sim/os-locks.ts";
 import { createSimPorts } from "../../src/testing/sim/process.ts";
-import { SimServer, type Quirks } from "../../src/testing/sim/server.ts";
+import { SimServer, type ServerQuirks } from "../../src/testing/sim/server.ts";
 
 export interface SimulationOptions {
-  readonly quirks?: Quirks | undefined;
+  readonly quirks?: ServerQuirks | undefined;
   readonly volume?: Volume | undefined;
   readonly seed?: number;
   /** Which of the possible outcomes of a call happens; undefined for the ordinary one. */
   readonly choose?: (
     process: string,
-    call: Call<unknown>,
-    outcomes: readonly Outcome<unknown>[],
-  ) => Outcome<unknown> | undefined;
+    call: SimCall<unknown>,
+    outcomes: readonly CallOutcome<unknown>[],
+  ) => CallOutcome<unknown> | undefined;
 }
 
 interface Parked {
   readonly process: string;
-  readonly call: Call<unknown>;
+  readonly call: SimCall<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -101,7 +101,7 @@ export class Simulation {
     this.#osLocks.freeAllOf(process);
   }
 
-  #park<T>(process: string, call: Call<T>): Promise<T> {
+  #park<T>(process: string, call: SimCall<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#dead.has(process)) return;
       this.#parked.push({ process, call, resolve: resolve as (value: unknown) => void, reject });

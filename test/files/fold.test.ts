@@ -5,7 +5,7 @@ import { ensureDirectory } from "../../src/durable/publish/directory.ts";
 import { Ground } from "../../src/durable/liveness/ground.ts";
 import { ChangeLog } from "../../src/files/change-log/change-log.ts";
 import { changeKind } from "../../src/files/change-log/change-record.ts";
-import { Folder } from "../../src/files/change-log/fold.ts";
+import { ChangeFolder } from "../../src/files/change-log/fold.ts";
 import { recordsIn, segmentLine } from "../../src/files/change-log/segment.ts";
 import { verifyRecords } from "../../src/files/verify/verify-records.ts";
 import { FilesLayout } from "../../src/files/tree/layout.ts";
@@ -37,7 +37,7 @@ interface Folded {
   readonly layout: FilesLayout;
   readonly open: () => ChangeLog;
   readonly log: ChangeLog;
-  readonly folder: Folder;
+  readonly folder: ChangeFolder;
 }
 
 /** A log with 14 changes in blocks of 4: the first two blocks may be folded. */
@@ -48,7 +48,7 @@ async function logOn(make: () => Promise<Site>): Promise<Folded> {
   const open = (): ChangeLog => new ChangeLog(ground.staging, layout);
   const log = open();
   for (const number of numbers(14)) await log.append({ kind: "written", path: `${number}` });
-  const folder = new Folder(ground.staging, layout);
+  const folder = new ChangeFolder(ground.staging, layout);
   return { ground, disk: ground.ports.disk, layout, open, log, folder };
 }
 
@@ -91,7 +91,7 @@ describe.each(sites)("a folded change log on %s", (_name, make) => {
 
   it("is folded once by any number of processes", async () => {
     const { ground, open, layout, folder } = await logOn(make);
-    await Promise.all([folder.fold(now), new Folder(ground.staging, layout).fold(now), folder.fold(now)]);
+    await Promise.all([folder.fold(now), new ChangeFolder(ground.staging, layout).fold(now), folder.fold(now)]);
     expect((await readAll(open())).map(({ path }) => path)).toEqual(numbers(14).map(String));
     await ground.close();
   });

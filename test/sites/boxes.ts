@@ -6,7 +6,7 @@ import type { Delivery } from "../../src/handoff/model/delivery.ts";
 import { BoxHandoff } from "../../src/handoff/handoff.ts";
 import type { Handoff, HandoffOptions } from "../../src/handoff/model/handoff.ts";
 import { findCommitted, type Committed } from "../../src/handoff/ledger/ledger.ts";
-import { noteKind, type Note } from "../../src/handoff/consume/settle.ts";
+import { noteKind, type AttemptRecord } from "../../src/handoff/consume/settle.ts";
 import { ticketKind } from "../../src/handoff/model/manifest.ts";
 import { attemptOf, findTicketName } from "../../src/handoff/model/ticket-name.ts";
 import { decodeRecord, type RecordKind } from "../../src/format/record.ts";
@@ -53,7 +53,7 @@ export interface FoundTicket {
   /** The directory that it is in; "incoming" also for one in its lane. */
   readonly state: string;
   readonly attempt: number;
-  readonly history: readonly (Pick<Note, "attempt" | "outcome" | "reason"> & { readonly at: Date })[];
+  readonly history: readonly (Pick<AttemptRecord, "attempt" | "outcome" | "reason"> & { readonly at: Date })[];
   readonly result?: unknown;
 }
 

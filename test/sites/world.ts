@@ -4,12 +4,12 @@ import type { Volume } from "../../src/ports/disk.ts";
 import type { TreeNode } from "../../src/ports/memory/tree.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import type { Staging } from "../../src/durable/publish/staging.ts";
-import type { Call } from "../../src/testing/sim/call.ts";
+import type { SimCall } from "../../src/testing/sim/call.ts";
 import { Machine } from "../../src/testing/sim/machine.ts";
 import { SimOsLocks } from "../../src/testing/sim/os-locks.ts";
 import { createSimPorts } from "../../src/testing/sim/process.ts";
-import { SimServer, type Quirks } from "../../src/testing/sim/server.ts";
-import type { Profile } from "../../src/testing/sim/persistence.ts";
+import { SimServer, type ServerQuirks } from "../../src/testing/sim/server.ts";
+import type { CrashProfile } from "../../src/testing/sim/persistence.ts";
 
 export const local: Volume = { kind: "local", type: "ext4", mountOptions: [] };
 export const nfs: Volume = { kind: "network", type: "nfs4", mountOptions: [] };
@@ -20,9 +20,9 @@ export const errnos = ["EIO", "ENOSPC", "EACCES", "ESTALE", "EBUSY"];
 export const lostReplies = ["done, but the reply is lost", "done, and the repeated request fails"];
 
 export interface WorldOptions {
-  readonly quirks?: Quirks;
+  readonly quirks?: ServerQuirks;
   readonly volume?: Volume;
-  readonly profile?: Profile;
+  readonly profile?: CrashProfile;
 }
 
 /** How a call of a process ends: with an errno, or in one of the `lostReplies`. */
@@ -37,7 +37,7 @@ export interface Fault {
 
 interface Waiting {
   readonly process: string;
-  readonly call: Call<unknown>;
+  readonly call: SimCall<unknown>;
   readonly answer: () => void;
 }
 
@@ -165,7 +165,7 @@ export class World {
     return found;
   }
 
-  #park<T>(process: string, call: Call<T>): Promise<T> {
+  #park<T>(process: string, call: SimCall<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#doom?.process === process && --this.#doom.left === 0) this.kill(process);
       if (this.#dead.has(process)) return;
@@ -181,7 +181,7 @@ export class World {
     });
   }
 
-  #carryOut<T>(process: string, call: Call<T>): T {
+  #carryOut<T>(process: string, call: SimCall<T>): T {
     const what = `${call.operation} ${call.detail}`;
     this.calls.push({ process, what });
     const outcomes = call.outcomes();

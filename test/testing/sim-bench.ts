@@ -2,11 +2,11 @@
 // text, and calls that wait to be decided.
 import { describeError } from "../../src/testing/explorer/describe.ts";
 import { errnoOf } from "../../src/ports/disk-error.ts";
-import { parkNever, type Call, type Park } from "../../src/testing/sim/call.ts";
+import { parkNever, type SimCall, type Park } from "../../src/testing/sim/call.ts";
 import { createSimDisk, type InjectedErrors, type SimDisk } from "../../src/testing/sim/disk.ts";
 import { Machine } from "../../src/testing/sim/machine.ts";
-import type { Profile } from "../../src/testing/sim/persistence.ts";
-import { SimServer, type Quirks } from "../../src/testing/sim/server.ts";
+import type { CrashProfile } from "../../src/testing/sim/persistence.ts";
+import { SimServer, type ServerQuirks } from "../../src/testing/sim/server.ts";
 import type { Volume } from "../../src/ports/disk.ts";
 import type { TreeNode } from "../../src/ports/memory/tree.ts";
 
@@ -24,7 +24,7 @@ export class Bench {
   nowMs = 1_000_000;
   readonly #machines = new Map<string, Machine>();
 
-  constructor(quirks: Quirks = {}, profile: Profile = "share", kind: Volume["kind"] = "network") {
+  constructor(quirks: ServerQuirks = {}, profile: CrashProfile = "share", kind: Volume["kind"] = "network") {
     const volume = { kind, type: "simulated", mountOptions: [] };
     this.server = new SimServer({ profile, quirks, volume, now: () => this.nowMs });
   }
@@ -43,7 +43,7 @@ export class Bench {
   /** A process on that machine whose calls wait until they are decided. */
   decided(machine: string, { process = machine, ...options }: ProcessOptions = {}): Decided {
     const parked: Parked[] = [];
-    const park: Park = <T>(call: Call<T>): Promise<T> =>
+    const park: Park = <T>(call: SimCall<T>): Promise<T> =>
       new Promise((resolve, reject) => {
         parked.push({ call, resolve: resolve as (value: unknown) => void, reject });
       });
@@ -66,7 +66,7 @@ export class Bench {
 }
 
 interface Parked {
-  readonly call: Call<unknown>;
+  readonly call: SimCall<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -96,7 +96,7 @@ export class Decided {
   }
 
   /** The oldest call that waits. */
-  get call(): Call<unknown> {
+  get call(): SimCall<unknown> {
     return this.#oldest.call;
   }
 

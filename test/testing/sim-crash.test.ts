@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Profile } from "../../src/testing/sim/persistence.ts";
+import type { CrashProfile } from "../../src/testing/sim/persistence.ts";
 import type { SimDisk } from "../../src/testing/sim/disk.ts";
 import { Bench, bytesOf } from "./sim-bench.ts";
 
@@ -9,7 +9,7 @@ interface Workload {
   readonly before?: (disk: SimDisk) => Promise<void>;
   readonly run: (disk: SimDisk) => Promise<void>;
   /** Written by hand: exactly what a power cut may leave afterwards. */
-  readonly leaves: Readonly<Record<Exclude<Profile, "journal">, readonly string[]>> & {
+  readonly leaves: Readonly<Record<Exclude<CrashProfile, "journal">, readonly string[]>> & {
     /** Where it differs from weak: only renames are whole. */
     readonly journal?: readonly string[];
   };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { durabilityTouch } from "../../src/testing/sim/call.ts";
 import type { SimDisk } from "../../src/testing/sim/disk.ts";
-import type { Quirks } from "../../src/testing/sim/server.ts";
+import type { ServerQuirks } from "../../src/testing/sim/server.ts";
 import { describeDiskContract } from "../sites/contracts.ts";
 import { Bench, bytesOf, textOf } from "./sim-bench.ts";
 
@@ -10,7 +10,7 @@ const make = (disk: SimDisk, path: string, text = ""): Promise<void> =>
 const read = async (disk: SimDisk, path: string): Promise<string> => textOf(await disk.readFile(path, 100));
 
 // With caches on, too: as long as the answers are fresh, nothing of the contract may be lost.
-const contractQuirks: Record<string, Quirks> = {
+const contractQuirks: Record<string, ServerQuirks> = {
   "the simulated disk": {},
   "the simulated disk with all caches": { staleListings: true, staleAbsence: true, directoryHandles: true },
   "the simulated disk with late writes": { lateWrites: true },

@@ -5,7 +5,7 @@ import type { Ports } from "../../src/ports/ports.ts";
 import { parkNever, type Park } from "../../src/testing/sim/call.ts";
 import { SimOsLocks } from "../../src/testing/sim/os-locks.ts";
 import { createSimPorts } from "../../src/testing/sim/process.ts";
-import type { Quirks } from "../../src/testing/sim/server.ts";
+import type { ServerQuirks } from "../../src/testing/sim/server.ts";
 import { describeOsLockContract } from "../sites/contracts.ts";
 import { Bench, bytesOf } from "./sim-bench.ts";
 
@@ -23,7 +23,7 @@ const parkPatiently: Park = async (call) => {
 class World extends Bench {
   readonly osLocks: SimOsLocks;
 
-  constructor(quirks: Quirks = {}, kind?: Volume["kind"]) {
+  constructor(quirks: ServerQuirks = {}, kind?: Volume["kind"]) {
     super(quirks, "share", kind);
     this.osLocks = new SimOsLocks(quirks.osLocks);
   }

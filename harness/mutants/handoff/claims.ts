@@ -6,7 +6,7 @@ import { findRecord, getRecord } from "../../../src/durable/publish/record-file.
 import { encodeRecord } from "../../../src/format/record.ts";
 import { randomName } from "../../../src/format/id.ts";
 import type { Box } from "../../../src/handoff/box/box.ts";
-import type { Claimed } from "../../../src/handoff/consume/claim.ts";
+import type { ClaimedTicket } from "../../../src/handoff/consume/claim.ts";
 import { committedKind, findCommitted, type LedgerEntry } from "../../../src/handoff/ledger/ledger.ts";
 import { ticketKind } from "../../../src/handoff/model/manifest.ts";
 import { claimedOf, findTicketName, formatTicketName } from "../../../src/handoff/model/ticket-name.ts";
@@ -100,7 +100,7 @@ const scanStates: Steps["reap"] = async ({ disk, layout }) => {
 };
 
 /** Checks whether the key is committed, then overwrites the entry. */
-async function checkThenWrite(box: Box, claim: Claimed, result: unknown): Promise<LedgerEntry> {
+async function checkThenWrite(box: Box, claim: ClaimedTicket, result: unknown): Promise<LedgerEntry> {
   const { session, name, ticket } = claim;
   const path = box.layout.ledger(ticket.manifest.key, name.replays);
   await box.ensure(parentOf(path));

@@ -3,7 +3,7 @@
 import type { SemaphoreClaim } from "../../../src/locks/semaphore/owner.ts";
 import { SemaphoreProtocol, type Attempt } from "../../../src/locks/semaphore/protocol.ts";
 import { observe, type Observation, type TakenLock } from "../../../src/locks/semaphore/observe.ts";
-import type { Guarded } from "../../../src/locks/semaphore/guard.ts";
+import type { GuardResult } from "../../../src/locks/semaphore/guard.ts";
 import { diskError, hasErrno, isOutage } from "../../../src/ports/disk-error.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
 import { semaphoreScenarios } from "../../scenarios/locks/semaphore.ts";
@@ -23,7 +23,7 @@ const leaseMs = 10_000;
 
 /** S4: the guard is a file with a lease, which another process steals from a paused one. */
 class GuardWithLease extends SemaphoreProtocol {
-  protected override async tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
+  protected override async tryGuarded<T>(action: () => Promise<T>): Promise<GuardResult<T> | undefined> {
     const { disk, clock } = this.ports;
     const guard = `${this.path}.lease`;
     const bytes = Buffer.from(String(clock.wallMs() + leaseMs));
@@ -48,7 +48,7 @@ class GuardWithLease extends SemaphoreProtocol {
  * Removes the stale lock, and creates on the free name, as protocol 1.0 and most lock packages do.
  */
 export class TakeoverByUnlink extends SemaphoreProtocol {
-  protected override async tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
+  protected override async tryGuarded<T>(action: () => Promise<T>): Promise<GuardResult<T> | undefined> {
     return { result: await action() };
   }
 
@@ -61,7 +61,7 @@ export class TakeoverByUnlink extends SemaphoreProtocol {
 
 /** Moves the stale lock to a name of its own and checks it there; another lock is put back. */
 class TakeoverByRenameAndVerify extends SemaphoreProtocol {
-  protected override async tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
+  protected override async tryGuarded<T>(action: () => Promise<T>): Promise<GuardResult<T> | undefined> {
     return { result: await action() };
   }
 

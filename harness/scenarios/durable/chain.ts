@@ -14,7 +14,7 @@ import {
   type Fact,
   type Scenario,
 } from "../../../src/testing/explorer/scenario.ts";
-import type { Profile } from "../../../src/testing/sim/persistence.ts";
+import type { CrashProfile } from "../../../src/testing/sim/persistence.ts";
 
 const directory = "/chain";
 const textKind: RecordKind<string> = { kind: "text", decode: textOf };
@@ -86,7 +86,7 @@ function chainScenario(scenario: Pick<Scenario, "name" | "about" | "actors"> & P
 
 export function chainScenarios(adapt: Adapt = asItIs): Scenario[] {
   const appender = (times: number): Actor => appenderOn(adapt, times);
-  const profiles: readonly Profile[] = ["ext4-ordered", "weak"];
+  const profiles: readonly CrashProfile[] = ["ext4-ordered", "weak"];
   return [
     chainScenario({
       name: "plain chain: three appenders, a kill and a lost reply",

@@ -6,7 +6,7 @@ import { hasErrno } from "../../../src/ports/disk-error.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { mustHold, valuesOf, type Actor, type Fact, type Scenario } from "../../../src/testing/explorer/scenario.ts";
-import type { Profile } from "../../../src/testing/sim/persistence.ts";
+import type { CrashProfile } from "../../../src/testing/sim/persistence.ts";
 
 const directory = "/shared";
 const target = `${directory}/order.json`;
@@ -111,7 +111,7 @@ function putScenario(scenario: Pick<Scenario, "name" | "about" | "actors"> & Par
   };
 }
 
-function replaceScenario(profile: Profile, how: Publishing): Scenario {
+function replaceScenario(profile: CrashProfile, how: Publishing): Scenario {
   const actors = { ada: replacer(how, 2), eve: reader() };
   const versions = [contentOf("setup"), contentOf("ada", 1), contentOf("ada", 2)];
   return {
@@ -188,7 +188,7 @@ function takingScenario(how: Publishing): Scenario {
 export function publishScenarios(how: Publishing = publishing): Scenario[] {
   const ada = putter(how);
   const bob = putter(how);
-  const profiles: readonly Profile[] = ["ext4-ordered", "weak", "share"];
+  const profiles: readonly CrashProfile[] = ["ext4-ordered", "weak", "share"];
   return [
     ...profiles.map((profile) =>
       putScenario({

@@ -3,7 +3,7 @@ import { SharedSync } from "../../../src/durable/publish/shared-sync.ts";
 import { isHoldfastError } from "../../../src/errors.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
 import { mustHold, valuesOf, type Actor, type Scenario } from "../../../src/testing/explorer/scenario.ts";
-import type { Profile } from "../../../src/testing/sim/persistence.ts";
+import type { CrashProfile } from "../../../src/testing/sim/persistence.ts";
 
 const directory = "/shared";
 
@@ -37,7 +37,7 @@ function publisher(make: MakeSharedSync): Actor {
 }
 
 export function sharedSyncScenarios(make: MakeSharedSync = makeReal): Scenario[] {
-  const profiles: readonly Profile[] = ["ext4-ordered", "weak"];
+  const profiles: readonly CrashProfile[] = ["ext4-ordered", "weak"];
   return profiles.map((profile) => ({
     name: `shared sync: two callers, power cuts (${profile})`,
     about:

@@ -27,7 +27,7 @@ import {
   type Fact,
   type Scenario,
 } from "../../../src/testing/explorer/scenario.ts";
-import type { Profile } from "../../../src/testing/sim/persistence.ts";
+import type { CrashProfile } from "../../../src/testing/sim/persistence.ts";
 
 const directory = "/documents";
 const key = "doc";
@@ -228,7 +228,7 @@ export function eventConsumerScenarios(options: FollowScenarioOptions = {}): Sce
   const adding: Setting = { ...options, effects: ["add", "add", "add"] };
   const deleting: Setting = { ...options, effects: ["add", "add", "delete"] };
   const rolling: Setting = { ...adding, slotsPerEpoch: 1 };
-  const profiles: readonly Profile[] = ["ext4-ordered", "weak"];
+  const profiles: readonly CrashProfile[] = ["ext4-ordered", "weak"];
   return [
     takenOver(
       "consumers: a sleeper and its successor",

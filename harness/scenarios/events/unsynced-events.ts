@@ -2,7 +2,7 @@
 import type { Ports } from "../../../src/ports/ports.ts";
 import type { Scenario } from "../../../src/testing/explorer/scenario.ts";
 import { Machine } from "../../../src/testing/sim/machine.ts";
-import type { Profile } from "../../../src/testing/sim/persistence.ts";
+import type { CrashProfile } from "../../../src/testing/sim/persistence.ts";
 import {
   eventScenario,
   follower,
@@ -17,7 +17,7 @@ import {
   type EventScenarioOptions,
 } from "./event-actors.ts";
 
-const profiles: readonly Profile[] = ["ext4-ordered", "weak"];
+const profiles: readonly CrashProfile[] = ["ext4-ordered", "weak"];
 
 /** On one machine, one process has durability "none" and the other one syncs. */
 export function mixedDurabilityScenarios(options: EventScenarioOptions = local): Scenario[] {

@@ -2,7 +2,7 @@
 // die, and the power fails.
 import type { Staging } from "../../../src/durable/publish/staging.ts";
 import { ChangeLog, type StagedChange } from "../../../src/files/change-log/change-log.ts";
-import { Folder } from "../../../src/files/change-log/fold.ts";
+import { ChangeFolder } from "../../../src/files/change-log/fold.ts";
 import type { Change } from "../../../src/files/model/file-tree.ts";
 import { FilesLayout } from "../../../src/files/tree/layout.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
@@ -52,7 +52,7 @@ function folder({ folderDiskOf = (disk) => disk, layoutOf = (layout) => layout }
   return actor({
     run: async ({ ports, name, note }) => {
       const staging = stagingOf({ ...ports, disk: folderDiskOf(ports.disk) }, name);
-      note("folded", await new Folder(staging, layoutOf(layouts.folded)).fold({ nowMs: 0, afterMs: -Infinity }));
+      note("folded", await new ChangeFolder(staging, layoutOf(layouts.folded)).fold({ nowMs: 0, afterMs: -Infinity }));
     },
   });
 }

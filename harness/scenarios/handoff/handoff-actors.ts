@@ -2,7 +2,7 @@
 import { parentOf } from "../../../src/durable/publish/directory.ts";
 import { isHoldfastError } from "../../../src/errors.ts";
 import { Box } from "../../../src/handoff/box/box.ts";
-import { claimNext, type Claimed } from "../../../src/handoff/consume/claim.ts";
+import { claimNext, type ClaimedTicket } from "../../../src/handoff/consume/claim.ts";
 import { StagedOutputs } from "../../../src/handoff/consume/outputs.ts";
 import { checkPayload } from "../../../src/handoff/consume/payload-check.ts";
 import { publishSent } from "../../../src/handoff/consume/sent.ts";
@@ -21,7 +21,7 @@ export interface Steps {
   readonly claimNext: typeof claimNext;
   readonly commitResult: typeof commitResult;
   readonly reap: (box: Box) => Promise<unknown>;
-  readonly archive: (box: Box, claim: Claimed, entry: LedgerEntry) => Promise<unknown>;
+  readonly archive: (box: Box, claim: ClaimedTicket, entry: LedgerEntry) => Promise<unknown>;
   /** Publishes the tickets that were sent with the commit. */
   readonly rollForward: (box: Box, entry: LedgerEntry) => Promise<unknown>;
   /** Returns the path of the ledger entry of a key. */
@@ -139,7 +139,7 @@ export function busyClaimant(steps: Steps, count: number): Actor {
   return actor({
     prepare: async (context) => {
       const box = await openToWork(context);
-      const claims: Claimed[] = [];
+      const claims: ClaimedTicket[] = [];
       for (let each = 0; each < count; each++) {
         const claim = await steps.claimNext(box);
         if (claim !== undefined && !("damage" in claim)) claims.push(claim);
@@ -147,7 +147,7 @@ export function busyClaimant(steps: Steps, count: number): Actor {
       return { box, claims };
     },
     run: async ({ name, note }, { box, claims }) => {
-      const work = (claim: Claimed, each: number): Promise<void> =>
+      const work = (claim: ClaimedTicket, each: number): Promise<void> =>
         orTold({ note }, () => settle({ name: `${name} ${each}`, note }, box, claim, steps, {}));
       await Promise.all(claims.map(work));
     },
@@ -212,7 +212,7 @@ export async function workOnce(
 export async function settle(
   context: Pick<ActorContext, "name" | "note">,
   box: Box,
-  claim: Claimed,
+  claim: ClaimedTicket,
   steps: Steps,
   { hasOutput = false, isIdle = false, sends = false }: WorkOptions,
 ): Promise<void> {

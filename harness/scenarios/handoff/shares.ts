@@ -1,7 +1,7 @@
 // Scenarios of hand-off on a share: stale answers of every kind, outages, lost replies and late writes.
 import { parentOf } from "../../../src/durable/publish/directory.ts";
 import { BoxLayout } from "../../../src/handoff/box/layout.ts";
-import type { Quirks } from "../../../src/testing/sim/server.ts";
+import type { ServerQuirks } from "../../../src/testing/sim/server.ts";
 import type { Actor, Scenario } from "../../../src/testing/explorer/scenario.ts";
 import { share } from "../volumes.ts";
 import {
@@ -35,7 +35,7 @@ function lookingFirst(who: Actor): Actor {
 
 interface Kind {
   readonly name: string;
-  readonly quirks: Quirks;
+  readonly quirks: ServerQuirks;
   readonly troubles?: Scenario["troubles"];
 }
 

@@ -5,7 +5,7 @@ import type { PathHold } from "../../../src/locks/path/path-hold.ts";
 import type { TablePathLocks } from "../../../src/locks/path/table-path-locks.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
-import type { Profile } from "../../../src/testing/sim/persistence.ts";
+import type { CrashProfile } from "../../../src/testing/sim/persistence.ts";
 import {
   actor,
   mustHold,
@@ -212,7 +212,7 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
 }
 
 /** One commit replaces a file by another under another name, in two steps. */
-function twoStepsAndPowerCuts(options: LockScenarioOptions, profile: Profile): Scenario {
+function twoStepsAndPowerCuts(options: LockScenarioOptions, profile: CrashProfile): Scenario {
   return lockScenario({
     name: `redo: two steps and power cuts (${profile})`,
     profile,
@@ -240,7 +240,7 @@ function twoStepsAndPowerCuts(options: LockScenarioOptions, profile: Profile): S
   });
 }
 
-function removalAndPowerCuts(options: LockScenarioOptions, profile: Profile): Scenario {
+function removalAndPowerCuts(options: LockScenarioOptions, profile: CrashProfile): Scenario {
   return lockScenario({
     name: `redo: a removal and power cuts (${profile})`,
     about: "Whenever the power is cut, the directory is whole or gone, and it is gone if the removal was acknowledged.",
@@ -274,7 +274,7 @@ function removalAndPowerCuts(options: LockScenarioOptions, profile: Profile): Sc
   });
 }
 
-function moveAndPowerCuts(options: LockScenarioOptions, profile: Profile): Scenario {
+function moveAndPowerCuts(options: LockScenarioOptions, profile: CrashProfile): Scenario {
   return lockScenario({
     name: `redo: a move and power cuts (${profile})`,
     profile,

@@ -1,7 +1,7 @@
 // Scenarios of an index that forgets: processes merge while a key is created, is created anew, and while a merger is
 // killed.
 import { Announcements, writeAnnouncement } from "../../../src/objects/listing/announcements.ts";
-import type { Announce } from "../../../src/objects/version/put-version.ts";
+import type { AnnounceKey } from "../../../src/objects/version/put-version.ts";
 import { KeyIndex } from "../../../src/objects/listing/key-index.ts";
 import { actor, type Actor, type Scenario } from "../../../src/testing/explorer/scenario.ts";
 import { indexScenario, keysOf, merger, openBucket, putWith, type IndexWays } from "./index-world.ts";
@@ -40,7 +40,7 @@ function putter(): Actor {
     prepare: async ({ ports }) => await openBucket(ports),
     run: async ({ note }, bucket) => {
       const announcements = new Announcements();
-      const announce: Announce = (at, key, incarnation) => announcements.announce(at, key, incarnation);
+      const announce: AnnounceKey = (at, key, incarnation) => announcements.announce(at, key, incarnation);
       await putWith(bucket, "new", announce, { mustBeNew: true });
       note("announced", "new");
     },

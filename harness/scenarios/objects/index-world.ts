@@ -7,7 +7,7 @@ import type { OpenBucket } from "../../../src/objects/bucket/open-bucket.ts";
 import { Announcements } from "../../../src/objects/listing/announcements.ts";
 import { KeyIndex } from "../../../src/objects/listing/key-index.ts";
 import { walkLives } from "../../../src/objects/listing/walk-keys.ts";
-import { putStaged, type Announce } from "../../../src/objects/version/put-version.ts";
+import { putStaged, type AnnounceKey } from "../../../src/objects/version/put-version.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import {
   actor,
@@ -45,7 +45,7 @@ export async function keysOf(index: KeyIndex): Promise<string[]> {
 export async function putWith(
   bucket: OpenBucket,
   key: string,
-  announce: Announce,
+  announce: AnnounceKey,
   { mustBeNew = false }: { readonly mustBeNew?: boolean } = {},
 ): Promise<void> {
   const body = { size: 1, etag: "", inline: Buffer.from("x"), sha256: "" };

@@ -1,7 +1,7 @@
 // Scenarios of the key index: processes list and announce while others merge.
 import type { OpenBucket } from "../../../src/objects/bucket/open-bucket.ts";
 import { Announcements } from "../../../src/objects/listing/announcements.ts";
-import type { Announce } from "../../../src/objects/version/put-version.ts";
+import type { AnnounceKey } from "../../../src/objects/version/put-version.ts";
 import { KeyIndex } from "../../../src/objects/listing/key-index.ts";
 import { actor, mustHold, valuesOf, type Actor, type Scenario } from "../../../src/testing/explorer/scenario.ts";
 import { indexScenario, keysOf, merger, openBucket, putWith, type IndexWays } from "./index-world.ts";
@@ -22,7 +22,7 @@ const realPut: PutNew = async (bucket, key) => {
 /** Takes one step after the other, which leaves fewer orders to explore. */
 const putInOrder: PutNew = async (bucket, key) => {
   const announcements = new Announcements();
-  const announce: Announce = (at, name, incarnation) => announcements.announce(at, name, incarnation);
+  const announce: AnnounceKey = (at, name, incarnation) => announcements.announce(at, name, incarnation);
   await putWith(bucket, key, announce, { mustBeNew: true });
 };
 

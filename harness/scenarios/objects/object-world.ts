@@ -6,7 +6,7 @@ import { ObjectsStorage } from "../../../src/objects/bucket/objects-storage.ts";
 import type { OpenBucket } from "../../../src/objects/bucket/open-bucket.ts";
 import { readVersions, versionsOf } from "../../../src/objects/listing/list-page.ts";
 import type { ObjectVersion, Preconditions, Versioning } from "../../../src/objects/model/object.ts";
-import { putBody, type Announce, type PutRequest } from "../../../src/objects/version/put-version.ts";
+import { putBody, type AnnounceKey, type PutRequest } from "../../../src/objects/version/put-version.ts";
 import { openObject } from "../../../src/objects/version/read-version.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 
@@ -16,7 +16,7 @@ export const keyName = "k";
 const inlineMax = 1;
 const inlineAlways = 1000;
 
-export const announceNothing: Announce = async () => undefined;
+export const announceNothing: AnnounceKey = async () => undefined;
 
 export async function storageIn(ports: Ports): Promise<ObjectsStorage> {
   return new ObjectsStorage(await Ground.open(ports, "/ground", { leaseMs: 1_000_000 }), "/objects");

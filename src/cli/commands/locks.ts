@@ -16,9 +16,9 @@ import { exitCodes } from "../exit-codes.ts";
 import { formatHeldLocks, formatSemaphore, formatStoreLock, isOfUser } from "../locking/held-locks.ts";
 import { endHelp } from "../help.ts";
 import { isDatabase } from "./location.ts";
-import { meantBelow } from "../locking/meant-path.ts";
+import { resolveBelow } from "../locking/meant-path.ts";
 import { asGiven } from "../own-words.ts";
-import { tellMissing } from "../part-verb.ts";
+import { reportMissing } from "../part-verb.ts";
 import type { Run } from "../run.ts";
 
 const failed = "failed: no permission, disk full";
@@ -54,7 +54,7 @@ function registerList(locks: Command, run: Run): void {
       const storeLock = path === undefined ? await findStoreHolder(directory) : undefined;
       const semaphores = await semaphoresOf(directory, path);
       const list = async (root: string): Promise<HeldLock[]> =>
-        await listPathLocks(root, { under: path === undefined ? undefined : (await meantBelow(root, path)).inside });
+        await listPathLocks(root, { under: path === undefined ? undefined : (await resolveBelow(root, path)).inside });
       const isLockedOtherwise = semaphores.length > 0 || (await hasStoreLock(directory));
       const listed = await inLocksOf(directory, run, list, isLockedOtherwise);
       if (run.exitCode === exitCodes.missing) return;
@@ -114,7 +114,7 @@ function registerBreak(locks: Command, run: Run): void {
       const evicted =
         (await inLocksOf(directory, run, async (root) => {
           await using locks = await openPathLocks(root);
-          return await locks.break((await meantBelow(locks.root, path)).inside);
+          return await locks.break((await resolveBelow(locks.root, path)).inside);
         })) ?? [];
       if (run.exitCode === exitCodes.missing) return;
       if (evicted.length === 0) run.exitCode = exitCodes.nothingToDo;
@@ -150,5 +150,5 @@ async function inLocksOf(
   if (isLockedOtherwise || found?.path === "") return undefined;
   const nearest = found?.hasLocks ? `; above it, ${found.root} has locks` : "";
   const message = `nothing was ever locked in ${directory}${nearest}: is it the right directory, and is the share mounted?`;
-  return tellMissing(run, "NO_LOCKS", message, directory);
+  return reportMissing(run, "NO_LOCKS", message, directory);
 }

@@ -6,7 +6,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { endHelp } from "../help.ts";
 import { isDatabase } from "./location.ts";
 import { asGiven } from "../own-words.ts";
-import { explainPart, failed, tellMissing, wrongUsage, type PartNoun } from "../part-verb.ts";
+import { explainPart, failed, reportMissing, wrongUsage, type PartNoun } from "../part-verb.ts";
 import type { Run } from "../run.ts";
 import { formatReport, repairOption, spelled, verifyPart, type ReportNoun } from "../verify-report.ts";
 import { logNoun } from "./events/log.ts";
@@ -137,7 +137,7 @@ async function findParts(directory: string, run: Run, { mayBeEmpty = false } = {
     for (const path of await noun.list(directory)) found.push({ noun, directory: asGiven(directory, path) });
   if (found.length > 0 || mayBeEmpty || (await logNoun.locate(directory, undefined)).isInStore) return found;
   const message = `there is no part of a store in ${directory}: is it the right directory, and is the share mounted?`;
-  tellMissing(run, "NO_PART", message, directory);
+  reportMissing(run, "NO_PART", message, directory);
   return found;
 }
 

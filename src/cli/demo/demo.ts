@@ -3,10 +3,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isHoldfastError } from "../../index.ts";
 import { FrontDesk } from "./front-desk.ts";
-import { openPlace, type Findings, type Place, type Receipt } from "./stations/station.ts";
+import { openSharedFolder, type Findings, type SharedFolder, type Receipt } from "./stations/station.ts";
 import { stationKinds } from "./workstation.ts";
 import { TemporaryFolder } from "./temporary-folder.ts";
-import { Trouble } from "./trouble.ts";
+import { FaultInjector } from "./trouble.ts";
 import { Waker } from "./waker.ts";
 import { WorkstationProcess } from "./workstation-process.ts";
 
@@ -66,36 +66,36 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
 }
 
 async function runAt(directory: string, options: DemoOptions): Promise<DemoResult> {
-  const place = await openPlace(directory, "demo");
+  const folder = await openSharedFolder(directory, "demo");
   try {
-    return await runIn(place, options);
+    return await runIn(folder, options);
   } finally {
-    await leave(place, options);
+    await leave(folder, options);
   }
 }
 
-async function runIn(place: Place, options: DemoOptions): Promise<DemoResult> {
-  options.onStart(place.directory, options.directory === undefined);
-  if (options.onConsole === undefined) return await workIn(place, options);
-  await using desk = await FrontDesk.open(place.directory);
+async function runIn(folder: SharedFolder, options: DemoOptions): Promise<DemoResult> {
+  options.onStart(folder.directory, options.directory === undefined);
+  if (options.onConsole === undefined) return await workIn(folder, options);
+  await using desk = await FrontDesk.open(folder.directory);
   options.onConsole(desk.url);
-  return await workIn(place, options, desk);
+  return await workIn(folder, options, desk);
 }
 
-async function workIn(place: Place, options: DemoOptions, desk?: FrontDesk): Promise<DemoResult> {
-  const run = new DemoRun(options, place.directory, desk);
+async function workIn(folder: SharedFolder, options: DemoOptions, desk?: FrontDesk): Promise<DemoResult> {
+  const run = new DemoRun(options, folder.directory, desk);
   await run.work();
   options.signal.throwIfAborted();
   const stations: StationFindings[] = [];
   for (const { name, pieces, audit } of stationKinds) {
     const receipts = run.receipts.filter(({ station }) => station === name);
-    stations.push({ station: name, pieces, ...(await audit(place, receipts)) });
+    stations.push({ station: name, pieces, ...(await audit(folder, receipts)) });
   }
   const { workstations } = options;
   // An audit proves nothing if there is nothing to look for.
   const failures = run.receipts.length > 0 ? run.failures : [...run.failures, "no workstation got anything done"];
   const isSound = failures.length === 0 && stations.every(isInOrder);
-  const result = { ...run.figures(), directory: place.directory, workstations, failures, stations, isSound };
+  const result = { ...run.figures(), directory: folder.directory, workstations, failures, stations, isSound };
   await options.onResult(result);
   return result;
 }
@@ -104,7 +104,7 @@ async function workIn(place: Place, options: DemoOptions, desk?: FrontDesk): Pro
  * An error is ignored: the result of the demo matters more than leftovers, which the next demo in
  * this folder sweeps.
  */
-async function leave({ ground }: Place, { onLeftBehind }: DemoOptions): Promise<void> {
+async function leave({ ground }: SharedFolder, { onLeftBehind }: DemoOptions): Promise<void> {
   try {
     await ground.close();
   } catch (error) {
@@ -125,7 +125,7 @@ class DemoRun {
   readonly failures: string[] = [];
   readonly #options: DemoOptions;
   readonly #workstations: readonly WorkstationProcess[];
-  readonly #trouble: Trouble;
+  readonly #trouble: FaultInjector;
   readonly #waker = new Waker();
   /** Returns the stations that have done some work. */
   readonly #stations = new Set<string>();
@@ -157,7 +157,7 @@ class DemoRun {
     );
     // The saboteur is neither killed nor paused: it would issue a false receipt after each start,
     // and one is easier to follow.
-    this.#trouble = new Trouble(this.#workstations, ({ isSaboteur }) => !isSaboteur);
+    this.#trouble = new FaultInjector(this.#workstations, ({ isSaboteur }) => !isSaboteur);
   }
 
   /** Ends all workstations, whatever happens. */

@@ -1,4 +1,4 @@
-// Trouble: now and then, a workstation is killed and restarted, or paused for a while.
+// Kills and pauses of the demo: now and then, a workstation is killed and restarted, or paused for a while.
 import { setTimeout as sleep } from "node:timers/promises";
 import { canPause, type WorkstationProcess } from "./workstation-process.ts";
 
@@ -6,7 +6,7 @@ const everyMs = [100, 500] as const;
 const pauseMs = [50, 1200] as const;
 const killPart = 0.4;
 
-export class Trouble {
+export class FaultInjector {
   readonly #workstations: readonly WorkstationProcess[];
   readonly #maySuffer: (workstation: WorkstationProcess) => boolean;
   #kills = 0;
@@ -24,7 +24,7 @@ export class Trouble {
     return this.#pauses;
   }
 
-  /** Makes trouble until the signal aborts. Afterwards every workstation runs again. */
+  /** Kills and pauses workstations until the signal aborts. Afterwards every workstation runs again. */
   async makeUntil(signal: AbortSignal): Promise<void> {
     const pauses = new Set<Promise<void>>();
     while (!signal.aborted) {

@@ -7,9 +7,9 @@ import { priceLabels } from "./stations/price-labels.ts";
 import { noteKeeping } from "./stations/note-keeping.ts";
 import { shelfWork } from "./stations/shelf-work.ts";
 import {
-  openPlace,
+  openSharedFolder,
   type Clerk,
-  type Place,
+  type SharedFolder,
   type Receipt,
   type Station,
   type StationKind,
@@ -45,21 +45,21 @@ export async function runWorkstation({
   onReceipt,
   signal,
 }: WorkstationOptions): Promise<void> {
-  const place = await openPlace(directory, name);
+  const folder = await openSharedFolder(directory, name);
   const clerk: Clerk = { workstation: name, session: randomBytes(4).toString("hex") };
   const stations: { readonly station: Station; readonly every: number }[] = [];
   try {
-    for (const { open, every } of stationKinds) stations.push({ station: await open(place, clerk), every });
+    for (const { open, every } of stationKinds) stations.push({ station: await open(folder, clerk), every });
     for (let sequence = 1; !signal.aborted; sequence++)
       for (const { station, every } of stations) {
         if ((sequence - 1) % every !== 0) continue;
         const forgets = sabotage && sequence === 1;
-        const receipt = await workOnce(place, station, sequence, { signal, forgets });
+        const receipt = await workOnce(folder, station, sequence, { signal, forgets });
         if (receipt !== undefined) onReceipt(receipt);
       }
   } finally {
     for (const { station } of stations) await station.close();
-    await place.ground.close();
+    await folder.ground.close();
   }
 }
 
@@ -68,7 +68,7 @@ export async function runWorkstation({
  * whether the piece exists. Such a piece is not repeated, so that it cannot exist twice.
  */
 async function workOnce(
-  { ground }: Place,
+  { ground }: SharedFolder,
   station: Station,
   sequence: number,
   options: WorkOptions,

@@ -4,7 +4,7 @@ import { findLockRoot, followPath, openPathLocks, Semaphore, type HeldLock, type
 import type { Run } from "../run.ts";
 import { isDatabase } from "../commands/location.ts";
 import type { Blocking } from "./explained-wait.ts";
-import { meantBelow, namedRoot } from "./meant-path.ts";
+import { resolveBelow, namedRoot } from "./meant-path.ts";
 import { TimeLeft } from "./patience.ts";
 import { waitForSemaphore } from "./semaphore-first.ts";
 
@@ -49,14 +49,14 @@ export async function findPathLock(
 ): Promise<ChosenLock | undefined> {
   const root = store === undefined ? (await findLockRoot(path))?.root : await namedRoot(store, create, run);
   if (root === undefined) return undefined;
-  const { absolute, inside } = await meantBelow(root, store === undefined ? (await followPath(path)).path : path);
+  const { absolute, inside } = await resolveBelow(root, store === undefined ? (await followPath(path)).path : path);
   const locks = await openPathLocks(root);
   // Names in a database have no files beside them.
   const semaphore = isDatabase(root) ? undefined : semaphoreFileOf(absolute);
   return {
     name: absolute,
     findBlocking: async () => [
-      ...(await locks.list()).filter((lock) => isInTheWay(lock, inside, tree) && !(shared && lock.shared)),
+      ...(await locks.list()).filter((lock) => isBlocking(lock, inside, tree) && !(shared && lock.shared)),
       // No semaphore file can exist there, so none is held.
       ...(semaphore === undefined ? [] : await findSemaphoreHolder(new Semaphore(semaphore)).catch(() => [])),
     ],
@@ -80,7 +80,7 @@ export async function findPathLock(
 }
 
 /** True if a held lock overlaps the wanted path. */
-export function isInTheWay({ path, mode }: HeldLock, wanted: string, isTree: boolean): boolean {
+export function isBlocking({ path, mode }: HeldLock, wanted: string, isTree: boolean): boolean {
   const isBelow = (lower: string, upper: string): boolean => upper === "" || lower.startsWith(`${upper}/`);
   return path === wanted || (mode === "tree" && isBelow(wanted, path)) || (isTree && isBelow(path, wanted));
 }

@@ -7,7 +7,7 @@ import { makeNewStore } from "../commands/new-store.ts";
 import { isDatabase } from "../commands/location.ts";
 import type { Run } from "../run.ts";
 
-export interface MeantPath {
+export interface ResolvedPath {
   readonly absolute: string;
   /**
    * Returns the path in the form that the locks of the root expect. They refuse a path that leads
@@ -20,7 +20,7 @@ export interface MeantPath {
  * `path` is relative to `root`, which has no symbolic links, or absolute. It need not exist. In a
  * database it is only a name.
  */
-export async function meantBelow(root: string, path: string): Promise<MeantPath> {
+export async function resolveBelow(root: string, path: string): Promise<ResolvedPath> {
   if (isDatabase(root)) return { absolute: path, inside: path };
   // Resolved by the file system and not as text: `..` after a symbolic link is the parent of the
   // link's target.

@@ -1,6 +1,6 @@
 // The stream of a page: sends samples and activity as server-sent events while the page is visible.
 import type { ServerResponse } from "node:http";
-import type { Sampler, SamplerNews } from "../watch/sampler.ts";
+import type { Sampler, SamplerUpdate } from "../watch/sampler.ts";
 import { sendHead } from "./answer.ts";
 
 /** Sent this often, so that proxies keep a quiet stream open. */
@@ -26,7 +26,7 @@ export class Streams {
     };
     response.write("retry: 1000\n\n");
     send("start", { history: sampler.history, activity: sampler.activity });
-    const stop = sampler.listen(({ sample, activity }: SamplerNews) => {
+    const stop = sampler.listen(({ sample, activity }: SamplerUpdate) => {
       send("sample", { sample, point: sampler.history.at(-1) });
       if (activity.length > 0) send("activity", activity);
     });

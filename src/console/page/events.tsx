@@ -1,4 +1,4 @@
-// The events: logs, a tail with filters, one event with its causes and neighbours, consumers, read
+// The events: logs, a tail with filters, one event with its causes and surrounding, consumers, read
 // models and their documents.
 import type { JSX } from "preact";
 import { useData } from "./api.ts";
@@ -143,12 +143,12 @@ function Tags({ tags }: { tags: readonly string[] }): JSX.Element {
 function OneEvent({ log, position }: { log: string; position: string }): JSX.Element {
   const { data, error } = useData<{
     event: StoredEvent;
-    neighbours: readonly EventSummary[];
+    surrounding: readonly EventSummary[];
     cause?: EventSummary;
     effects: readonly EventSummary[];
   }>("event", { log, position });
   if (data === undefined) return error === undefined ? <Waiting /> : <Trouble error={error} />;
-  const { event, neighbours, cause, effects } = data;
+  const { event, surrounding, cause, effects } = data;
   const { causationId, correlationId, ...metadata } = event.metadata;
   const link = (each: EventSummary): JSX.Element => (
     <li>
@@ -211,7 +211,7 @@ function OneEvent({ log, position }: { log: string; position: string }): JSX.Ele
             {typeof correlationId === "string" ? <Facts facts={[["Story", <Text value={correlationId} />]]} /> : null}
           </Panel>
           <Panel title="Neighbours">
-            <ul class="plain">{neighbours.map(link)}</ul>
+            <ul class="plain">{surrounding.map(link)}</ul>
           </Panel>
         </div>
       </div>

@@ -1,25 +1,25 @@
 // The live side of the page: one stream for all views. It is closed while the tab is hidden, so
 // that a hidden tab costs the store nothing.
 import { useEffect, useState } from "preact/hooks";
-import type { Activity, Point, Sample } from "./model.ts";
+import type { Activity, Counters, Sample } from "./model.ts";
 
 const historyMax = 90;
 const activityMax = 500;
 
-export interface Live {
+export interface LiveState {
   readonly state: "connecting" | "open" | "lost" | "hidden" | "strange";
   readonly sample?: Sample;
-  readonly history: readonly Point[];
+  readonly history: readonly Counters[];
   /** Newest first. */
   readonly activity: readonly Activity[];
 }
 
-let live: Live = { state: "connecting", history: [], activity: [] };
+let live: LiveState = { state: "connecting", history: [], activity: [] };
 let source: EventSource | undefined;
 let retry: ReturnType<typeof setTimeout> | undefined;
-const listeners = new Set<(live: Live) => void>();
+const listeners = new Set<(live: LiveState) => void>();
 
-function change(part: Partial<Live>): void {
+function change(part: Partial<LiveState>): void {
   live = { ...live, ...part };
   for (const listener of listeners) listener(live);
 }
@@ -30,10 +30,10 @@ function open(): void {
   source = stream;
   const on = <T>(name: string, handle: (data: T) => void): void =>
     stream.addEventListener(name, (event) => handle(JSON.parse((event as MessageEvent<string>).data) as T));
-  on<{ history: Point[]; activity: Activity[] }>("start", ({ history, activity }) =>
+  on<{ history: Counters[]; activity: Activity[] }>("start", ({ history, activity }) =>
     change({ state: "open", history, activity: [...activity].reverse() }),
   );
-  on<{ sample: Sample; point?: Point }>("sample", ({ sample, point }) =>
+  on<{ sample: Sample; point?: Counters }>("sample", ({ sample, point }) =>
     change({ state: "open", sample, history: [...live.history, ...(point ? [point] : [])].slice(-historyMax) }),
   );
   on<Activity[]>("activity", (activity) =>
@@ -72,7 +72,7 @@ export function startLive(): void {
   open();
 }
 
-export function useLive(): Live {
+export function useLive(): LiveState {
   const [value, set] = useState(live);
   useEffect(() => {
     listeners.add(set);

@@ -51,7 +51,7 @@ export interface Sample {
   readonly changes?: number;
   readonly problems: readonly string[];
 }
-export interface Point {
+export interface Counters {
   readonly atMs: number;
   readonly events: number;
   readonly done: number;

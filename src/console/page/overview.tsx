@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useData } from "./api.ts";
 import { ask } from "./dialog.tsx";
 import { ago, bytes, count, duration, rate } from "./format.ts";
-import type { Box, Holder, Log, Point, Sample } from "./model.ts";
+import type { Box, Holder, Log, Counters, Sample } from "./model.ts";
 import type { ViewProps } from "./page.tsx";
 import {
   Badge,
@@ -87,14 +87,14 @@ export function OverviewView({ live, allowActions }: ViewProps): JSX.Element {
   );
 }
 
-const tiles: readonly { name: keyof Omit<Point, "atMs">; title: string; unit: string; isLevel?: boolean }[] = [
+const tiles: readonly { name: keyof Omit<Counters, "atMs">; title: string; unit: string; isLevel?: boolean }[] = [
   { name: "events", title: "Events", unit: "per second" },
   { name: "done", title: "Tickets done", unit: "per second" },
   { name: "changes", title: "File changes", unit: "per second" },
   { name: "locks", title: "Locks held", unit: "now", isLevel: true },
 ];
 
-function Tiles({ sample, history }: { sample: Sample; history: readonly Point[] }): JSX.Element {
+function Tiles({ sample, history }: { sample: Sample; history: readonly Counters[] }): JSX.Element {
   return (
     <div class="tiles">
       {tiles.map(({ name, title, unit, isLevel = false }) => {
@@ -114,7 +114,7 @@ function Tiles({ sample, history }: { sample: Sample; history: readonly Point[] 
   );
 }
 
-function ratesOf(history: readonly Point[], name: keyof Omit<Point, "atMs">): number[] {
+function ratesOf(history: readonly Counters[], name: keyof Omit<Counters, "atMs">): number[] {
   return history.slice(1).map((point, index) => {
     const before = history[index] ?? point;
     return Math.max(0, (point[name] - before[name]) / Math.max(0.001, (point.atMs - before.atMs) / 1000));

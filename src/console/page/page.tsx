@@ -7,14 +7,14 @@ import { Dialog } from "./dialog.tsx";
 import { EventsView } from "./events.tsx";
 import { FilesView } from "./files.tsx";
 import { HandoffView } from "./handoff.tsx";
-import { startLive, useLive, type Live } from "./live.ts";
+import { startLive, useLive, type LiveState } from "./live.ts";
 import { LocksView } from "./locks.tsx";
 import { ObjectsView } from "./objects.tsx";
 import { OverviewView } from "./overview.tsx";
 import { linkTo, Trouble } from "./parts.tsx";
 
 export interface ViewProps {
-  readonly live: Live;
+  readonly live: LiveState;
   /** The parameters of the address. */
   readonly at: Readonly<Record<string, string>>;
   readonly allowActions: boolean;
@@ -111,7 +111,7 @@ function App(): JSX.Element {
 }
 
 /** How many things in a view need a person. */
-function Mark({ name, live }: { name: string; live: Live }): JSX.Element | null {
+function Mark({ name, live }: { name: string; live: LiveState }): JSX.Element | null {
   const { boxes = [], locks = [] } = live.sample ?? {};
   const failed = boxes.reduce((sum, { stats }) => sum + (stats?.error ?? 0), 0);
   const waiting = locks.reduce((sum, lock) => sum + lock.waiting.length, 0);

@@ -2,7 +2,7 @@
 // another.
 
 /** A piece of text: unchanged, or the code of an invisible character. */
-export interface Piece {
+export interface TextPiece {
   readonly text: string;
   readonly isCode: boolean;
 }
@@ -13,7 +13,7 @@ export interface Piece {
  */
 const invisible = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]|[^\S ]/u;
 
-export function piecesOf(text: string): Piece[] {
+export function piecesOf(text: string): TextPiece[] {
   const pieces: { text: string; isCode: boolean }[] = [];
   for (const character of text) {
     const isCode = invisible.test(character);

@@ -1,4 +1,4 @@
-// The routes of the event logs: a tail with filters, one event with its neighbours, consumers, read
+// The routes of the event logs: a tail with filters, one event with its surrounding, consumers, read
 // models and their documents.
 import { listReadModels, readDocuments, type EventStore, type Query as EventQuery } from "../../events/index.ts";
 import type { SequencedEvent } from "../../events/index.ts";
@@ -8,7 +8,7 @@ import type { Route } from "./route.ts";
 
 /** How many events before and after are searched for causes and effects. */
 const kinMax = 1000;
-const neighbours = 3;
+const surroundingCount = 3;
 
 export const logs: Route = async (_query, { sampler }) => ({ logs: (await sampler.recent()).logs });
 
@@ -31,7 +31,7 @@ export const events: Route = async (query, { watched }) => {
 export const event: Route = async (query, { watched }) => {
   const log = await watched.log(query.get("log"));
   const position = query.count("position", 0);
-  const around = await listOf(log, position - neighbours - 1, position + neighbours);
+  const around = await listOf(log, position - surroundingCount - 1, position + surroundingCount);
   const found = around.find((each) => each.position === position);
   if (found === undefined) throw new RequestError(404, "NO_SUCH_EVENT", `There is no event at position ${position}.`);
   const { causationId } = found.metadata;
@@ -39,7 +39,7 @@ export const event: Route = async (query, { watched }) => {
   const after = await listOf(log, position, position + kinMax);
   return {
     event: found,
-    neighbours: around.filter((each) => each.position !== position).map(summaryOf),
+    surrounding: around.filter((each) => each.position !== position).map(summaryOf),
     cause: before
       .filter(({ id }) => id === causationId)
       .map(summaryOf)

@@ -29,7 +29,7 @@ export function nameOf({ name, pid, host }: Pick<HolderInfo, "pid" | "host"> & {
 }
 
 /** Compares two lists of holders. */
-export function holderNews(before: readonly HolderInfo[], now: readonly HolderInfo[], at: Date): Activity[] {
+export function holderActivity(before: readonly HolderInfo[], now: readonly HolderInfo[], at: Date): Activity[] {
   const known = new Map(before.map((holder) => [holder.id, holder]));
   const entry = (holder: HolderInfo, what: string, detail?: string): Activity => ({
     at,
@@ -39,22 +39,22 @@ export function holderNews(before: readonly HolderInfo[], now: readonly HolderIn
     subject: nameOf(holder),
     ...(detail === undefined ? {} : { detail }),
   });
-  const news: Activity[] = [];
+  const activity: Activity[] = [];
   for (const holder of now) {
     const old = known.get(holder.id);
     known.delete(holder.id);
-    if (old === undefined) news.push(entry(holder, "joined"));
+    if (old === undefined) activity.push(entry(holder, "joined"));
     if (old?.state === holder.state || (old === undefined && holder.state === "alive")) continue;
-    if (holder.state === "dead") news.push(entry(holder, "died", "its locks and tickets pass on"));
-    if (holder.state === "silent") news.push(entry(holder, "fell silent", "its heartbeat is late"));
-    if (holder.state === "alive") news.push(entry(holder, "came back"));
+    if (holder.state === "dead") activity.push(entry(holder, "died", "its locks and tickets pass on"));
+    if (holder.state === "silent") activity.push(entry(holder, "fell silent", "its heartbeat is late"));
+    if (holder.state === "alive") activity.push(entry(holder, "came back"));
   }
-  for (const holder of known.values()) if (holder.state !== "dead") news.push(entry(holder, "left"));
-  return news;
+  for (const holder of known.values()) if (holder.state !== "dead") activity.push(entry(holder, "left"));
+  return activity;
 }
 
 /** Compares two lists of held locks. */
-export function lockNews(before: readonly HeldLock[], now: readonly HeldLock[], at: Date): Activity[] {
+export function lockActivity(before: readonly HeldLock[], now: readonly HeldLock[], at: Date): Activity[] {
   const keyOf = ({ holdId, path }: HeldLock): string => `${holdId} ${path}`;
   const known = new Map(before.map((lock) => [keyOf(lock), lock]));
   const common = ({ path, holder, tag }: HeldLock): Omit<Activity, "at" | "what"> => ({
@@ -64,21 +64,21 @@ export function lockNews(before: readonly HeldLock[], now: readonly HeldLock[], 
     by: nameOf(holder),
     ...(tag === undefined ? {} : { detail: tag }),
   });
-  const news: Activity[] = [];
+  const activity: Activity[] = [];
   for (const lock of now) {
     const old = known.get(keyOf(lock));
     known.delete(keyOf(lock));
-    if (old === undefined) news.push({ ...common(lock), at: lock.since, what: "acquired" });
+    if (old === undefined) activity.push({ ...common(lock), at: lock.since, what: "acquired" });
     const waited = new Set(old?.waiting.map(({ holder, since }) => `${holder.id} ${since.getTime()}`));
     for (const { path, holder, since } of lock.waiting)
       if (!waited.has(`${holder.id} ${since.getTime()}`))
-        news.push({
+        activity.push({
           ...common({ ...lock, path, holder }),
           at: since,
           what: "waits",
           detail: `for ${nameOf(lock.holder)}`,
         });
   }
-  for (const lock of known.values()) news.push({ ...common(lock), at, what: "released" });
-  return news;
+  for (const lock of known.values()) activity.push({ ...common(lock), at, what: "released" });
+  return activity;
 }

@@ -1,4 +1,4 @@
-// Feeds: the news of one log, one box or the tree of files since the previous call, in bounded
+// Feeds: what happened in one log, one box or the tree of files since the previous call, in bounded
 // time.
 import type { Change, FileTree } from "../../files/index.ts";
 import type { EventStore } from "../../events/index.ts";
@@ -14,16 +14,16 @@ const changesMs = 1000;
 export class LogFeed {
   #head: number | undefined;
 
-  async news(log: EventStore, name: string, head: number): Promise<Activity[]> {
+  async readNew(log: EventStore, name: string, head: number): Promise<Activity[]> {
     // On the first call, or after the log was restored, the latest events show what it is about.
     const before = this.#head === undefined || this.#head > head ? Math.max(0, head - shownMax) : this.#head;
     const isFirst = this.#head === undefined;
     this.#head = head;
     const after = Math.max(before, head - shownMax);
-    const news: Activity[] = isFirst ? [] : more("event", name, "appended", "events", after - before);
-    if (after >= head) return news;
+    const activity: Activity[] = isFirst ? [] : more("event", name, "appended", "events", after - before);
+    if (after >= head) return activity;
     for await (const { type, time, tags, position } of log.read("all", { after, upTo: head }))
-      news.push({
+      activity.push({
         at: new Date(time),
         kind: "event",
         part: name,
@@ -32,7 +32,7 @@ export class LogFeed {
         ref: String(position),
         ...(tags.length === 0 ? {} : { detail: tags.join(" ") }),
       });
-    return news;
+    return activity;
   }
 }
 
@@ -50,10 +50,10 @@ export class BoxFeed {
   /** State and attempt of each ticket seen recently. */
   readonly #seen = new Map<string, string>();
 
-  async news(box: Handoff, name: string, stats: HandoffStats): Promise<Activity[]> {
+  async readNew(box: Handoff, name: string, stats: HandoffStats): Promise<Activity[]> {
     const before = this.#stats;
     this.#stats = stats;
-    const news: Activity[] = [];
+    const activity: Activity[] = [];
     for (const state of ["incoming", "delayed", "processing", "error", "archive"] as const) {
       // A claim may pass to another worker without changing the number of claims.
       if (before?.[state] === stats[state] && state !== "processing") continue;
@@ -62,18 +62,18 @@ export class BoxFeed {
         if (!this.#isNew(ticket)) continue;
         found++;
         // On the first call, only failures are reported.
-        if (before !== undefined || state === "error") news.push(entryOf(name, ticket));
+        if (before !== undefined || state === "error") activity.push(entryOf(name, ticket));
       }
       const missed = before === undefined ? 0 : stats[state] - before[state] - found;
       if (state === "archive" || state === "error")
-        news.push(...more("ticket", name, wordOf[state], "tickets", missed));
+        activity.push(...more("ticket", name, wordOf[state], "tickets", missed));
     }
     if (before !== undefined && before.paused !== stats.paused) {
       const common = { at: new Date(), kind: "ticket", part: name, subject: "the box" } as const;
       const detail = stats.pauseReason === undefined ? {} : { detail: stats.pauseReason };
-      news.push({ ...common, what: stats.paused ? "paused" : "resumed", ...detail });
+      activity.push({ ...common, what: stats.paused ? "paused" : "resumed", ...detail });
     }
-    return news;
+    return activity;
   }
 
   #isNew({ id, state, attempt }: TicketInfo): boolean {
@@ -107,7 +107,7 @@ function entryOf(part: string, ticket: TicketInfo): Activity {
 export class TreeFeed {
   #last: number | undefined;
 
-  async news(tree: FileTree, last: number): Promise<Activity[]> {
+  async readNew(tree: FileTree, last: number): Promise<Activity[]> {
     const isFirst = this.#last === undefined;
     const before = this.#last ?? Math.max(0, last - shownMax);
     const after = Math.max(before, last - shownMax);

@@ -4,7 +4,7 @@ import type { HandoffStats } from "../../handoff/index.ts";
 import type { HolderInfo } from "../../index.ts";
 import type { HeldLock } from "../../locks/index.ts";
 import { asRequestError } from "../http/request-error.ts";
-import { holderNews, lockNews, type Activity } from "./activity.ts";
+import { holderActivity, lockActivity, type Activity } from "./activity.ts";
 import { Paced } from "./paced.ts";
 import { BoxFeed, LogFeed, TreeFeed } from "./part-feeds.ts";
 import type { WatchedStore } from "./watched-store.ts";
@@ -41,7 +41,7 @@ export interface Sample {
 }
 
 /** The counters of a sample, for rates. */
-export interface Point {
+export interface Counters {
   readonly atMs: number;
   readonly events: number;
   readonly done: number;
@@ -50,7 +50,7 @@ export interface Point {
   readonly locks: number;
 }
 
-export interface SamplerNews {
+export interface SamplerUpdate {
   readonly sample: Sample;
   readonly activity: readonly Activity[];
 }
@@ -58,15 +58,15 @@ export interface SamplerNews {
 interface PartWatch<T> {
   readonly paced: Paced<T>;
   /** Entries that no sample has included yet. */
-  readonly news: Activity[];
+  readonly pending: Activity[];
 }
 
 export class Sampler {
-  readonly history: Point[] = [];
+  readonly history: Counters[] = [];
   /** Newest last. */
   readonly activity: Activity[] = [];
   readonly #watched: WatchedStore;
-  readonly #listeners = new Set<(news: SamplerNews) => void>();
+  readonly #listeners = new Set<(update: SamplerUpdate) => void>();
   readonly #names: Paced<{ readonly logs: readonly string[]; readonly boxes: readonly string[] }>;
   readonly #logs = new Map<string, PartWatch<LogSample>>();
   readonly #boxes = new Map<string, PartWatch<BoxSample>>();
@@ -84,21 +84,21 @@ export class Sampler {
     this.#holders = new Paced(() => watched.holders());
     this.#locks = new Paced(() => watched.locks());
     const feed = new TreeFeed();
-    const news: Activity[] = [];
+    const pending: Activity[] = [];
     const paced = new Paced(async () => {
       const tree = await watched.findTree();
       const last = await tree?.lastChange();
-      if (tree !== undefined && last !== undefined) news.push(...(await feed.news(tree, last)));
+      if (tree !== undefined && last !== undefined) pending.push(...(await feed.readNew(tree, last)));
       return last;
     });
-    this.#tree = { paced, news };
+    this.#tree = { paced, pending };
   }
 
   /**
    * Adds a listener. The first one starts the sampling; removing the last one with the returned
    * function stops it.
    */
-  listen(listener: (news: SamplerNews) => void): () => void {
+  listen(listener: (update: SamplerUpdate) => void): () => void {
     this.#listeners.add(listener);
     this.#timer ??= setTimeout(() => void this.#tick(), 0);
     return () => {
@@ -173,26 +173,26 @@ export class Sampler {
     const before = this.#before ?? sample;
     this.#before = sample;
     const parts = [...this.#logs.values(), ...this.#boxes.values(), this.#tree];
-    const news = [
-      ...holderNews(before.holders, sample.holders, at),
-      ...lockNews(before.locks, sample.locks, at),
-      ...parts.flatMap((part) => part.news.splice(0)),
+    const activity = [
+      ...holderActivity(before.holders, sample.holders, at),
+      ...lockActivity(before.locks, sample.locks, at),
+      ...parts.flatMap((part) => part.pending.splice(0)),
     ].sort((one, other) => one.at.getTime() - other.at.getTime());
-    this.activity.push(...news);
+    this.activity.push(...activity);
     this.activity.splice(0, Math.max(0, this.activity.length - activityMax));
-    this.history.push(pointOf(sample));
+    this.history.push(countersOf(sample));
     this.history.splice(0, Math.max(0, this.history.length - historyMax));
-    for (const listener of this.#listeners) listener({ sample, activity: news });
+    for (const listener of this.#listeners) listener({ sample, activity });
   }
 
   #log(name: string): PartWatch<LogSample> {
     const known = this.#logs.get(name);
     if (known !== undefined) return known;
     const feed = new LogFeed();
-    return add(this.#logs, name, async (news) => {
+    return add(this.#logs, name, async (pending) => {
       const log: EventStore = await this.#watched.log(name);
       const head = await log.head();
-      news.push(...(await feed.news(log, name, head)));
+      pending.push(...(await feed.readNew(log, name, head)));
       return { name, head, bytes: await log.bytes() };
     });
   }
@@ -201,10 +201,10 @@ export class Sampler {
     const known = this.#boxes.get(name);
     if (known !== undefined) return known;
     const feed = new BoxFeed();
-    return add(this.#boxes, name, async (news) => {
+    return add(this.#boxes, name, async (pending) => {
       const box = await this.#watched.box(name);
       const stats = await box.stats();
-      news.push(...(await feed.news(box, name, stats)));
+      pending.push(...(await feed.readNew(box, name, stats)));
       return { name, stats };
     });
   }
@@ -214,22 +214,22 @@ export class Sampler {
 function add<T extends LogSample | BoxSample>(
   parts: Map<string, PartWatch<T>>,
   name: string,
-  look: (news: Activity[]) => Promise<T>,
+  look: (pending: Activity[]) => Promise<T>,
 ): PartWatch<T> {
-  const news: Activity[] = [];
+  const pending: Activity[] = [];
   const load = async (): Promise<T> => {
     try {
-      return await look(news);
+      return await look(pending);
     } catch (error) {
       return { name, problem: `${name}: ${asRequestError(error).message}` } as T;
     }
   };
-  const part = { paced: new Paced(load), news };
+  const part = { paced: new Paced(load), pending };
   parts.set(name, part);
   return part;
 }
 
-function pointOf({ at, logs, boxes, changes = 0, locks }: Sample): Point {
+function countersOf({ at, logs, boxes, changes = 0, locks }: Sample): Counters {
   const sum = (numbers: readonly (number | undefined)[]): number =>
     numbers.reduce<number>((total, number) => total + (number ?? 0), 0);
   return {

@@ -1,7 +1,16 @@
 // Checks that a create fails if the name is taken; semaphore files and staging rely on it.
-import { bad, bytesOf, failureOf, findText, good, type Answer, type Check, type CheckContext } from "../check.ts";
+import {
+  bad,
+  bytesOf,
+  failureOf,
+  findText,
+  good,
+  type CheckAnswer,
+  type CheckDefinition,
+  type CheckContext,
+} from "../check.ts";
 
-export const exclusiveCreate: Check = {
+export const exclusiveCreate: CheckDefinition = {
   id: "exclusive-create",
   question: "Does creating a file fail when the name is taken?",
   isVital: true,
@@ -12,7 +21,7 @@ const meaningWhenBad =
   "Two programs that create the same semaphore file both believe that they hold it, and one overwrites the other.";
 const remedy = "Put the folder on a file system that honours O_EXCL.";
 
-async function ask(context: CheckContext): Promise<Answer> {
+async function ask(context: CheckContext): Promise<CheckAnswer> {
   const { disk } = context.ports;
   const name = `${context.scratch}/create-name`;
   await disk.createFile(name, bytesOf("first"), { sync: false });

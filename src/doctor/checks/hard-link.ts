@@ -1,7 +1,16 @@
 // Checks that a hard link gives a name away only once; chains, locks and objects rely on it.
-import { bad, bytesOf, failureOf, findText, good, type Answer, type Check, type CheckContext } from "../check.ts";
+import {
+  bad,
+  bytesOf,
+  failureOf,
+  findText,
+  good,
+  type CheckAnswer,
+  type CheckDefinition,
+  type CheckContext,
+} from "../check.ts";
 
-export const hardLink: Check = {
+export const hardLink: CheckDefinition = {
   id: "hard-link",
   question: "Does a hard link win a name exactly once?",
   isVital: true,
@@ -13,7 +22,7 @@ const meaningWhenBad =
 const remedy =
   "Put the folder on a file system with hard links (ext4, xfs, btrfs, APFS, NTFS, or an NFS or SMB share of one; not FAT, exFAT or a bucket).";
 
-async function ask(context: CheckContext): Promise<Answer> {
+async function ask(context: CheckContext): Promise<CheckAnswer> {
   const { disk } = context.ports;
   const [first, second] = [`${context.scratch}/link-first`, `${context.scratch}/link-second`];
   const name = `${context.scratch}/link-name`;

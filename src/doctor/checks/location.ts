@@ -1,13 +1,13 @@
 // Checks if the folder is on a disk of this machine only, or if other machines may share it.
 import type { Volume } from "../../ports/disk.ts";
-import { good, limited, type Answer } from "../check.ts";
+import { good, limited, type CheckAnswer } from "../check.ts";
 import type { DoctorCheck } from "../report.ts";
 
 export function checkLocation(volume: Volume): DoctorCheck {
   return { id: "location", question: "Is this folder on a disk of this machine alone?", ...locate(volume) };
 }
 
-function locate({ kind, type }: Volume): Answer {
+function locate({ kind, type }: Volume): CheckAnswer {
   if (kind === "local" && ["tmpfs", "ramfs"].includes(type))
     return limited(
       `It is in the memory of this machine (${type}).`,

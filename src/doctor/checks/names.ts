@@ -1,22 +1,30 @@
 // Checks which names this file system treats as one: `A` and `a`, or two spellings of the same
 // accented letter.
-import { bytesOf, failureOf, good, limited, type Answer, type Check, type CheckContext } from "../check.ts";
+import {
+  bytesOf,
+  failureOf,
+  good,
+  limited,
+  type CheckAnswer,
+  type CheckDefinition,
+  type CheckContext,
+} from "../check.ts";
 
-export const caseOfNames: Check = {
+export const caseOfNames: CheckDefinition = {
   id: "case",
   question: "Are `A` and `a` two names?",
   isVital: false,
   ask: askCase,
 };
 
-export const spellingOfNames: Check = {
+export const spellingOfNames: CheckDefinition = {
   id: "spelling",
   question: "Are the two Unicode spellings of `é` two names?",
   isVital: false,
   ask: askSpelling,
 };
 
-async function askCase(context: CheckContext): Promise<Answer> {
+async function askCase(context: CheckContext): Promise<CheckAnswer> {
   const { names } = await makeBoth(context, "case-a", "CASE-A");
   if (names === 2) return good("`A` and `a` are two names.", "Names that differ in case are two files.");
   return limited(
@@ -26,7 +34,7 @@ async function askCase(context: CheckContext): Promise<Answer> {
   );
 }
 
-async function askSpelling(context: CheckContext): Promise<Answer> {
+async function askSpelling(context: CheckContext): Promise<CheckAnswer> {
   const { names, refusal } = await makeBoth(context, "spelling-\u00e9", "spelling-e\u0301");
   if (refusal !== undefined)
     return limited(

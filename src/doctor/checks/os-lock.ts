@@ -1,9 +1,9 @@
 // Checks if an OS lock excludes a second descriptor; the gate of a local directory relies on it.
 import { isHoldfastError } from "../../errors.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
-import { good, limited, type Answer, type Check, type CheckContext } from "../check.ts";
+import { good, limited, type CheckAnswer, type CheckDefinition, type CheckContext } from "../check.ts";
 
-export const osLock: Check = {
+export const osLock: CheckDefinition = {
   id: "os-lock",
   question: "Does an OS lock keep out a second holder?",
   isVital: false,
@@ -15,7 +15,7 @@ const tableGate =
 const courtesy =
   "On a share an OS lock can be lost without a word when the connection breaks, so it is a courtesy and never what safety rests on: Holdfast guards the folder by its own lock table (gate `table`).";
 
-async function ask({ ports, scratch }: CheckContext): Promise<Answer> {
+async function ask({ ports, scratch }: CheckContext): Promise<CheckAnswer> {
   const opened: OsLockFile[] = [];
   const open = async (): Promise<OsLockFile> => {
     const lock = await ports.osLock.open(`${scratch}/os-lock`);
@@ -36,7 +36,7 @@ async function ask({ ports, scratch }: CheckContext): Promise<Answer> {
   }
 }
 
-async function compare(first: OsLockFile, second: OsLockFile, isLocal: boolean): Promise<Answer> {
+async function compare(first: OsLockFile, second: OsLockFile, isLocal: boolean): Promise<CheckAnswer> {
   if (!(await first.tryLock())) return limited("A free OS lock cannot be taken.", tableGate);
   if (await second.tryLock()) return limited("Two holders got the same OS lock at once.", tableGate);
   await first.unlock();

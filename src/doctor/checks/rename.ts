@@ -6,26 +6,26 @@ import {
   findText,
   good,
   limited,
-  type Answer,
-  type Check,
+  type CheckAnswer,
+  type CheckDefinition,
   type CheckContext,
 } from "../check.ts";
 
-export const renameReplaces: Check = {
+export const renameReplaces: CheckDefinition = {
   id: "rename",
   question: "Does a rename replace an existing file?",
   isVital: true,
   ask: askReplace,
 };
 
-export const renameWhileOpen: Check = {
+export const renameWhileOpen: CheckDefinition = {
   id: "rename-while-open",
   question: "Can a file be replaced and removed while a program has it open?",
   isVital: false,
   ask: askWhileOpen,
 };
 
-async function askReplace(context: CheckContext): Promise<Answer> {
+async function askReplace(context: CheckContext): Promise<CheckAnswer> {
   const { disk } = context.ports;
   const [target, temp] = [`${context.scratch}/rename-target`, `${context.scratch}/rename-temp`];
   const meaning = "Holdfast replaces a file by renaming a complete one over it: here readers would keep the old one.";
@@ -44,7 +44,7 @@ async function askReplace(context: CheckContext): Promise<Answer> {
   );
 }
 
-async function askWhileOpen(context: CheckContext): Promise<Answer> {
+async function askWhileOpen(context: CheckContext): Promise<CheckAnswer> {
   const { disk } = context.ports;
   const [target, temp] = [`${context.scratch}/open-target`, `${context.scratch}/open-temp`];
   await disk.createFile(target, bytesOf("old"), { sync: false });

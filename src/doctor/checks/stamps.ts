@@ -1,24 +1,32 @@
 // Measures the granularity of file times, and the offset between the clock that sets them and this
 // machine's.
 import type { Ports } from "../../ports/ports.ts";
-import { bytesOf, formatMs, good, limited, type Answer, type Check, type CheckContext } from "../check.ts";
+import {
+  bytesOf,
+  formatMs,
+  good,
+  limited,
+  type CheckAnswer,
+  type CheckDefinition,
+  type CheckContext,
+} from "../check.ts";
 import { clockOffsetMsMax, measureClockOffsetMs } from "../clock-offset.ts";
 
-export const stampGranularity: Check = {
+export const stampGranularity: CheckDefinition = {
   id: "stamps",
   question: "How finely are files stamped with a time?",
   isVital: false,
   ask: askGranularity,
 };
 
-export const clockOffset: Check = {
+export const clockOffset: CheckDefinition = {
   id: "clock",
   question: "Does the clock that stamps files agree with this machine's?",
   isVital: false,
   ask: askClock,
 };
 
-async function askGranularity({ ports, scratch }: CheckContext): Promise<Answer> {
+async function askGranularity({ ports, scratch }: CheckContext): Promise<CheckAnswer> {
   const granularityMs = await measureGranularityMs(ports, scratch);
   const measured = { granularityMs };
   const unit = granularityMs === 0 ? "a part of a millisecond" : formatMs(granularityMs);
@@ -57,7 +65,7 @@ async function measureGranularityMs(ports: Ports, scratch: string): Promise<numb
   return granularitiesMs.find(fits) ?? 0;
 }
 
-async function askClock({ ports, scratch }: CheckContext): Promise<Answer> {
+async function askClock({ ports, scratch }: CheckContext): Promise<CheckAnswer> {
   const offsetMs = await measureClockOffsetMs(ports, `${scratch}/clock`);
   const measured = { offsetMs };
   if (Math.abs(offsetMs) <= clockOffsetMsMax)

@@ -1,21 +1,30 @@
 // Checks that files and directories can be fsynced: an acknowledged write must survive a power cut.
-import { bad, bytesOf, failureOf, findText, good, type Answer, type Check, type CheckContext } from "../check.ts";
+import {
+  bad,
+  bytesOf,
+  failureOf,
+  findText,
+  good,
+  type CheckAnswer,
+  type CheckDefinition,
+  type CheckContext,
+} from "../check.ts";
 
-export const fileSync: Check = {
+export const fileSync: CheckDefinition = {
   id: "file-sync",
   question: "Can a file be synced to the disk?",
   isVital: true,
   ask: askFile,
 };
 
-export const directorySync: Check = {
+export const directorySync: CheckDefinition = {
   id: "directory-sync",
   question: "Can a directory be synced, so that new names survive a power cut?",
   isVital: true,
   ask: askDirectory,
 };
 
-async function askFile(context: CheckContext): Promise<Answer> {
+async function askFile(context: CheckContext): Promise<CheckAnswer> {
   const path = `${context.scratch}/sync-file`;
   const file = await context.ports.disk.open(path, "create");
   let refusal: string | undefined;
@@ -37,7 +46,7 @@ async function askFile(context: CheckContext): Promise<Answer> {
   );
 }
 
-async function askDirectory({ ports, scratch }: CheckContext): Promise<Answer> {
+async function askDirectory({ ports, scratch }: CheckContext): Promise<CheckAnswer> {
   const refusal = await failureOf(() => ports.disk.syncDirectory(scratch));
   if (refusal !== undefined)
     return bad(

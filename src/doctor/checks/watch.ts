@@ -1,7 +1,15 @@
 // Checks if changes send hints, or must be polled for.
-import { bytesOf, formatMs, good, limited, type Answer, type Check, type CheckContext } from "../check.ts";
+import {
+  bytesOf,
+  formatMs,
+  good,
+  limited,
+  type CheckAnswer,
+  type CheckDefinition,
+  type CheckContext,
+} from "../check.ts";
 
-export const watchHints: Check = {
+export const watchHints: CheckDefinition = {
   id: "watch",
   question: "Does a hint arrive when something changes?",
   isVital: false,
@@ -14,7 +22,7 @@ const lookEveryMs = 10;
 const meaningWhenSilent =
   "A process that waits looks again and again instead of being woken: nothing is missed, it is noticed later.";
 
-async function ask({ ports, scratch }: CheckContext): Promise<Answer> {
+async function ask({ ports, scratch }: CheckContext): Promise<CheckAnswer> {
   if (ports.disk.volume.kind === "network")
     return limited("On a share no hint comes for what another machine did.", meaningWhenSilent);
   const waitedMs = await measureHintMs({ ports, scratch });

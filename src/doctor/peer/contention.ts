@@ -1,10 +1,10 @@
 // The round in which both sides compete for the same names: exactly one must win each.
 import { diskError, isOutcomeUnknown } from "../../ports/disk-error.ts";
-import { bad, bytesOf, failureOf, findText, good, type Answer } from "../check.ts";
+import { bad, bytesOf, failureOf, findText, good, type CheckAnswer } from "../check.ts";
 import type { Role } from "./pairing.ts";
-import type { Pair, Session } from "./session.ts";
+import type { BothSides, PeerSession } from "./session.ts";
 
-export type Contest = "link" | "create";
+export type ContestKind = "link" | "create";
 
 export interface Attempts {
   /** For each name "won", or the failure; EEXIST means that the name was lost. */
@@ -20,7 +20,7 @@ const pauseMsMax = 4;
  * Both sides try all names in the same order. The winner of a name pauses, so that the other side catches up and they
  * compete for each name.
  */
-export async function contend(session: Session, contest: Contest): Promise<Pair<Attempts>> {
+export async function contend(session: PeerSession, contest: ContestKind): Promise<BothSides<Attempts>> {
   const { clock, disk, random } = session.ports;
   const mine = bytesOf(session.role);
   const source = session.path(contest, session.role);
@@ -40,7 +40,7 @@ export async function contend(session: Session, contest: Contest): Promise<Pair<
   return await session.exchange(`${contest}-seen`, { outcomes, owners: await findOwners(session, contest) });
 }
 
-async function findOwners(session: Session, contest: Contest): Promise<string[]> {
+async function findOwners(session: PeerSession, contest: ContestKind): Promise<string[]> {
   // List first: that refreshes what this client has cached about each name.
   await session.ports.disk.list(`${session.directory}/${contest}`);
   const owners: string[] = [];
@@ -55,7 +55,7 @@ const meaningWhenBad =
   "Two machines can both believe that they won a number or a lock, or a winner can be overwritten: writes would be lost.";
 const remedy = "Do not share this folder between these machines. Use another server or another file system.";
 
-export function judgeContest(contest: Contest, attempts: Pair<Attempts>): Answer {
+export function judgeContest(contest: ContestKind, attempts: BothSides<Attempts>): CheckAnswer {
   const what = contest === "link" ? "hard links" : "exclusive creates";
   const rulings = attempts.first.outcomes.map((_outcome, index) => ruleOn(attempts, index));
   const faults = rulings.flatMap(({ fault }) => fault ?? []);
@@ -76,14 +76,14 @@ export function judgeContest(contest: Contest, attempts: Pair<Attempts>): Answer
   );
 }
 
-interface Ruling {
+interface ContestResult {
   readonly winner?: Role;
   readonly fault?: string;
   /** True if only the content showed the winner, because no reply did. */
   readonly isByContent?: boolean;
 }
 
-function ruleOn({ first, second }: Pair<Attempts>, index: number): Ruling {
+function ruleOn({ first, second }: BothSides<Attempts>, index: number): ContestResult {
   const outcomes = [first.outcomes[index] ?? "", second.outcomes[index] ?? ""];
   const owner = first.owners[index] ?? "";
   if (outcomes.every((outcome) => outcome === "won")) return { fault: "both were told that they had won" };

@@ -12,7 +12,7 @@ import {
   otherVersion,
 } from "./greeting.ts";
 import { judgeLocks, tryLocks } from "./lock-round.ts";
-import type { Session } from "./session.ts";
+import type { PeerSession } from "./session.ts";
 import { judgeAbsence, judgeListing, judgePresence, judgeReplacement } from "./sight-verdicts.ts";
 import { measureSight } from "./sight.ts";
 
@@ -21,7 +21,7 @@ export interface Conversation {
   readonly checks: readonly DoctorCheck[];
 }
 
-export async function converse(session: Session, own: DoctorReport): Promise<Conversation> {
+export async function converse(session: PeerSession, own: DoctorReport): Promise<Conversation> {
   const greetings = await greet(session, own);
   const theirs = greetings[session.otherRole];
   const { host, pid } = theirs;

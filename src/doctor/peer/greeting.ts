@@ -1,10 +1,10 @@
 // The first exchange of two peers: who they are, what each found alone, and the offset of its clock
 // from the server's.
 import { packageVersion } from "../../format/version.ts";
-import { formatMs, good, limited, type Answer } from "../check.ts";
+import { formatMs, good, limited, type CheckAnswer } from "../check.ts";
 import { clockOffsetMsMax, measureClockOffsetMs } from "../clock-offset.ts";
 import type { CheckVerdict, DoctorReport, DoctorVerdict } from "../report.ts";
-import type { Pair, Session } from "./session.ts";
+import type { BothSides, PeerSession } from "./session.ts";
 
 export interface Greeting {
   readonly version: string;
@@ -19,7 +19,7 @@ export interface Greeting {
   readonly clockOffsetMs: number;
 }
 
-export async function greet(session: Session, { verdict, checks }: DoctorReport): Promise<Pair<Greeting>> {
+export async function greet(session: PeerSession, { verdict, checks }: DoctorReport): Promise<BothSides<Greeting>> {
   const { ports } = session;
   const { host } = ports;
   return await session.exchange<Greeting>("greeting", {
@@ -33,15 +33,15 @@ export async function greet(session: Session, { verdict, checks }: DoctorReport)
   });
 }
 
-export function isSameMachine({ first, second }: Pair<Greeting>): boolean {
+export function isSameMachine({ first, second }: BothSides<Greeting>): boolean {
   return first.bootId === second.bootId;
 }
 
-export function isSameVersion({ first, second }: Pair<Greeting>): boolean {
+export function isSameVersion({ first, second }: BothSides<Greeting>): boolean {
   return first.version === second.version;
 }
 
-export function otherVersion({ first, second }: Pair<Greeting>): Answer {
+export function otherVersion({ first, second }: BothSides<Greeting>): CheckAnswer {
   return limited(
     `${first.host} runs Holdfast ${first.version}, ${second.host} runs ${second.version}.`,
     "They were not examined together: the rounds of two versions need not be the same.",
@@ -49,7 +49,7 @@ export function otherVersion({ first, second }: Pair<Greeting>): Answer {
   );
 }
 
-export function judgeMachines(greetings: Pair<Greeting>): Answer {
+export function judgeMachines(greetings: BothSides<Greeting>): CheckAnswer {
   const names = `${greetings.first.host} (process ${greetings.first.pid}) and ${greetings.second.host} (process ${greetings.second.pid})`;
   if (!isSameMachine(greetings))
     return good(`They are two machines: ${names}.`, "What follows was seen between two machines.");
@@ -67,7 +67,7 @@ const verdictByReport: Readonly<Record<DoctorVerdict, CheckVerdict>> = {
 };
 
 /** The worse result counts for both, so that both reach the same verdict. */
-export function judgeOther({ host, pid, verdict, weak }: Greeting): Answer {
+export function judgeOther({ host, pid, verdict, weak }: Greeting): CheckAnswer {
   if (verdict === "ok")
     return good(`${host} (process ${pid}) finds everything good.`, "Both sides are fit for Holdfast.");
   const list = weak.join(", ");
@@ -80,7 +80,7 @@ export function judgeOther({ host, pid, verdict, weak }: Greeting): Answer {
 }
 
 /** Compares both clocks with the one that stamps files, so that no times of two machines are compared. */
-export function judgeClocks({ first, second }: Pair<Greeting>): Answer {
+export function judgeClocks({ first, second }: BothSides<Greeting>): CheckAnswer {
   const differenceMs = Math.abs(first.clockOffsetMs - second.clockOffsetMs);
   const measured = { differenceMs };
   if (differenceMs <= clockOffsetMsMax)

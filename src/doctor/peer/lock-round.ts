@@ -1,9 +1,9 @@
 // The round in which each side holds an OS lock while the other tries to take it.
 import { isHoldfastError } from "../../errors.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
-import { good, limited, type Answer } from "../check.ts";
+import { good, limited, type CheckAnswer } from "../check.ts";
 import type { Role } from "./pairing.ts";
-import type { Pair, Session } from "./session.ts";
+import type { BothSides, PeerSession } from "./session.ts";
 
 /** The results of one side. */
 export interface LockResult {
@@ -15,7 +15,7 @@ export interface LockResult {
   readonly tookFromHolder: boolean;
 }
 
-export async function tryLocks(session: Session): Promise<Pair<LockResult>> {
+export async function tryLocks(session: PeerSession): Promise<BothSides<LockResult>> {
   const lock = await openLock(session);
   const result = { took: false, tookFromHolder: false };
   try {
@@ -37,7 +37,7 @@ export async function tryLocks(session: Session): Promise<Pair<LockResult>> {
 }
 
 /** Returns the lock file, or the reason why there is none. */
-async function openLock(session: Session): Promise<OsLockFile | string> {
+async function openLock(session: PeerSession): Promise<OsLockFile | string> {
   try {
     return await session.ports.osLock.open(session.path("lock", "os-lock"));
   } catch (error) {
@@ -49,7 +49,7 @@ async function openLock(session: Session): Promise<OsLockFile | string> {
 const tableGate =
   "The folder must be guarded by Holdfast's own lock table (gate `table`), which excludes between all machines.";
 
-export function judgeLocks({ first, second }: Pair<LockResult>): Answer {
+export function judgeLocks({ first, second }: BothSides<LockResult>): CheckAnswer {
   const unsupported = first.unsupported ?? second.unsupported;
   if (unsupported !== undefined)
     return limited(

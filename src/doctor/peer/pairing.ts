@@ -34,7 +34,7 @@ export async function findPeer(
   for (;;) {
     signal?.throwIfAborted();
     await presence.look();
-    const next = decide(presence.id, intent, presence.others());
+    const next = decideRole(presence.id, intent, presence.others());
     if (next.state === "takes") await prepare(next.whom);
     if (next.state !== intent.state || next.whom !== intent.whom) await presence.show(next);
     if (next.state === "takes") return { role: "first", peer: next.whom };
@@ -51,7 +51,7 @@ export async function findPeer(
  * and only the taker decides, alone and once, so a pair has two members. It uses neither exclusive
  * create nor link: the pair is about to examine those.
  */
-export function decide(me: string, intent: Intent, others: readonly Sighting[]): Intent {
+export function decideRole(me: string, intent: Intent, others: readonly Sighting[]): Intent {
   if (intent.state === "accepts") {
     const chosen = others.find(({ id }) => id === intent.whom);
     if (chosen?.intent.state === "takes" && chosen.intent.whom === me) return { state: "with", whom: chosen.id };

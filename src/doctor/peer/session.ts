@@ -7,7 +7,7 @@ import type { Role } from "./pairing.ts";
 import { sessionParts, type Presence } from "./presence.ts";
 
 /** A value of both sides. */
-export interface Pair<T> {
+export interface BothSides<T> {
   readonly first: T;
   readonly second: T;
 }
@@ -34,7 +34,7 @@ export interface SessionOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-export class Session {
+export class PeerSession {
   readonly ports: Ports;
   readonly role: Role;
   readonly directory: string;
@@ -61,7 +61,7 @@ export class Session {
   }
 
   /** Sends `mine` to the peer, waits for the peer's value at the same step, and returns both. */
-  async exchange<T>(step: string, mine: T): Promise<Pair<T>> {
+  async exchange<T>(step: string, mine: T): Promise<BothSides<T>> {
     await this.#write(`${this.role}.${step}`, mine);
     const name = `${this.otherRole}.${step}`;
     const isTold = async (): Promise<boolean> => (await this.ports.disk.list(this.directory)).includes(name);

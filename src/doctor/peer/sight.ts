@@ -3,7 +3,7 @@
 import { hasErrno } from "../../ports/disk-error.ts";
 import { bytesOf, findText } from "../check.ts";
 import type { Role } from "./pairing.ts";
-import type { Pair, Session } from "./session.ts";
+import type { BothSides, PeerSession } from "./session.ts";
 
 /** The delays with which one side saw the other's changes. `sightMsMax` means "longer than the wait". */
 export interface SightDelays {
@@ -21,7 +21,7 @@ export const sightMsMax = 5_000;
 const lookEveryMs = 10;
 const roles: readonly Role[] = ["first", "second"];
 
-export async function measureSight(session: Session): Promise<Pair<SightDelays>> {
+export async function measureSight(session: PeerSession): Promise<BothSides<SightDelays>> {
   const { disk } = session.ports;
   const listingMs = await measureListing(session);
   const absenceMs = await measureChange(session, "absent", {
@@ -51,7 +51,7 @@ function ignoreStale(error: unknown): undefined {
 }
 
 /** One side calls and the other answers; then the reverse. */
-async function measureListing(session: Session): Promise<number> {
+async function measureListing(session: PeerSession): Promise<number> {
   const { clock, disk } = session.ports;
   let mineMs = 0;
   for (const caller of roles) {
@@ -90,7 +90,7 @@ interface Change {
  * A note in another directory announces the change: listing this directory would refresh what the
  * watching client has cached.
  */
-async function measureChange(session: Session, name: string, { prepare, look, change }: Change): Promise<number> {
+async function measureChange(session: PeerSession, name: string, { prepare, look, change }: Change): Promise<number> {
   const { clock } = session.ports;
   let mineMs = 0;
   for (const looker of roles) {

@@ -172,13 +172,13 @@ function findLongCache(type: string, option: string): Consequence | undefined {
   };
 }
 
-interface Need extends Consequence {
+interface RequiredOption extends Consequence {
   readonly types: readonly string[];
   readonly option: string;
 }
 
 // Defaults of the Linux clients that must be switched off. Older kernels do not report them.
-const needs: readonly Need[] = [
+const needs: readonly RequiredOption[] = [
   {
     types: ["cifs", "smb2", "smb3"],
     option: "closetimeo=0",

@@ -1,7 +1,7 @@
 // A part that was created alone, outside a store: its kind, and its folder in a store.
 import type { Disk } from "../../ports/disk.ts";
 import { isThere } from "../publish/directory.ts";
-import { type PartRoom } from "./store-record.ts";
+import { type PartFolder } from "./store-record.ts";
 
 export interface LonePart {
   /** For people: "an event log". */
@@ -9,7 +9,7 @@ export interface LonePart {
   /** The file that identifies it. */
   readonly trace: string;
   /** The folder of a store in which such a part belongs. */
-  readonly room: PartRoom | "files";
+  readonly room: PartFolder | "files";
 }
 
 const loneParts: readonly LonePart[] = [

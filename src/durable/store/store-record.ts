@@ -18,7 +18,7 @@ const storeKind: RecordKind<StoreRecord> = {
 };
 
 /** The folders of a store whose parts have names. */
-export type PartRoom = "events" | "handoff" | "objects";
+export type PartFolder = "events" | "handoff" | "objects";
 
 /** The file names of a store. */
 export class StoreLayout {
@@ -44,7 +44,7 @@ export class StoreLayout {
   }
 
   /** Throws INVALID_NAME. */
-  part(room: PartRoom, name: string): string {
+  part(room: PartFolder, name: string): string {
     return `${this.directory}/${room}/${fileNameOf(name)}`;
   }
 }

@@ -31,9 +31,9 @@ import {
   type JudgedBatch,
   type JudgedCall,
 } from "./batch.ts";
-import { CallQueue, type AppendRequest, type Call } from "./call-queue.ts";
+import { CallQueue, type AppendRequest, type AppendCall } from "./call-queue.ts";
 import { GateWait } from "./gate-wait.ts";
-import { Judge, type Verdict } from "./judge.ts";
+import { Judge, type AppendVerdict } from "./judge.ts";
 
 /** How long a process keeps the gate while others wait: a hand-over costs more than a batch. */
 const quantumMs = 20;
@@ -102,7 +102,18 @@ export class Appender {
     const answered = new Promise<Appended>((resolve, reject) => {
       const { content, heads, payload, condition, retag, timeoutMs, signal } = request;
       // Field by field: a spread was a fifteenth of the cost of an append.
-      const call: Call = { content, heads, payload, condition, retag, timeoutMs, signal, deadlineMs, resolve, reject };
+      const call: AppendCall = {
+        content,
+        heads,
+        payload,
+        condition,
+        retag,
+        timeoutMs,
+        signal,
+        deadlineMs,
+        resolve,
+        reject,
+      };
       this.#queue.add(call);
       this.#gateWait.expect(deadlineMs);
       if (signal !== undefined)
@@ -223,7 +234,7 @@ export class Appender {
   async #writeBatch(
     hold: StoreHold,
     begun: WriteSession | undefined,
-    batch: readonly Call[],
+    batch: readonly AppendCall[],
   ): Promise<WriteSession | undefined> {
     const { publisher, view } = this.#context;
     let session = begun;
@@ -263,7 +274,7 @@ export class Appender {
     return this.#hasFailed;
   }
 
-  async #judge(batch: readonly Call[]): Promise<JudgedBatch> {
+  async #judge(batch: readonly AppendCall[]): Promise<JudgedBatch> {
     const { view, reader, ports } = this.#context;
     const time = new Date(ports.clock.wallMs()).toISOString();
     const at = view.tip;
@@ -306,7 +317,7 @@ export class Appender {
   /** Answers calls after a failed publish. Those whose verdict depends on the failed lines are judged again. */
   #answerAfter(error: unknown, calls: readonly JudgedCall[]): void {
     const mayRepeat = error instanceof WriteSessionLost && ++this.#sessionsLost < sessionsLostMax;
-    const again: Call[] = [];
+    const again: AppendCall[] = [];
     for (const judged of calls) {
       const { call, verdict } = judged;
       if (verdict.kind === "accepted") {
@@ -321,7 +332,7 @@ export class Appender {
     this.#queue.putBack(again);
   }
 
-  protected dependsOnBatch({ needsBatch }: Exclude<Verdict, { kind: "accepted" }>): boolean {
+  protected dependsOnBatch({ needsBatch }: Exclude<AppendVerdict, { kind: "accepted" }>): boolean {
     return needsBatch;
   }
 

@@ -4,12 +4,12 @@ import type { IndexedLine } from "../index/keys/indexed-line.ts";
 import { keysOf } from "../index/keys/key-hash.ts";
 import { encodeLine, tipAfter } from "../log/format/line.ts";
 import type { Tip } from "../log/format/tip.ts";
-import type { Call } from "./call-queue.ts";
-import type { Verdict } from "./judge.ts";
+import type { AppendCall } from "./call-queue.ts";
+import type { AppendVerdict } from "./judge.ts";
 
 export interface JudgedCall {
-  readonly call: Call;
-  readonly verdict: Verdict;
+  readonly call: AppendCall;
+  readonly verdict: AppendVerdict;
 }
 
 export interface JudgedBatch {
@@ -34,7 +34,7 @@ export function answer({ call, verdict }: JudgedCall): void {
 }
 
 /** Reports an error like a refusal: nothing of this call was written, or the outcome is unknown. */
-export function failed(call: Call, error: unknown): JudgedCall {
+export function failed(call: AppendCall, error: unknown): JudgedCall {
   return { call, verdict: { kind: "refused", error, needsBatch: false } };
 }
 
@@ -44,7 +44,7 @@ interface Encoded {
   readonly next: Tip;
 }
 
-export function encode(from: Tip, calls: readonly Call[], time: string): Encoded {
+export function encode(from: Tip, calls: readonly AppendCall[], time: string): Encoded {
   let next = from;
   let text = "";
   const lines: IndexedLine[] = [];
@@ -63,7 +63,7 @@ export function encode(from: Tip, calls: readonly Call[], time: string): Encoded
 /**
  * Adds the ids to OUTCOME_UNKNOWN: the caller can safely append the same events again with them.
  */
-export function withIds(error: unknown, { heads }: Call): unknown {
+export function withIds(error: unknown, { heads }: AppendCall): unknown {
   if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) return error;
   const ids = heads.map(({ id }) => id);
   const message = `It is not known whether these events were appended: ${error.message} Append them again with the same ids.`;

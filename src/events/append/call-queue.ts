@@ -19,7 +19,7 @@ export interface AppendRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface Call extends AppendRequest {
+export interface AppendCall extends AppendRequest {
   /** When the call stops waiting for the gate, by the monotonic clock. */
   readonly deadlineMs: number;
   readonly resolve: (appended: Appended) => void;
@@ -28,7 +28,7 @@ export interface Call extends AppendRequest {
 
 export class CallQueue {
   /** A set, because any call may be cancelled. */
-  #calls = new Set<Call>();
+  #calls = new Set<AppendCall>();
 
   get size(): number {
     return this.#calls.size;
@@ -47,18 +47,18 @@ export class CallQueue {
     return first;
   }
 
-  add(call: Call): void {
+  add(call: AppendCall): void {
     this.#calls.add(call);
   }
 
   /** Returns false for a call that is already in a batch or answered. */
-  cancel(call: Call): boolean {
+  cancel(call: AppendCall): boolean {
     return this.#calls.delete(call);
   }
 
-  takeBatch(): Call[] {
+  takeBatch(): AppendCall[] {
     let bytes = 0;
-    const batch: Call[] = [];
+    const batch: AppendCall[] = [];
     for (const call of this.#calls) {
       bytes += call.content.length;
       if (batch.length >= batchCallsMax || (batch.length > 0 && bytes > batchBytesMax)) break;
@@ -70,20 +70,20 @@ export class CallQueue {
     return batch;
   }
 
-  takeLate(nowMs: number): Call[] {
-    const late: Call[] = [];
+  takeLate(nowMs: number): AppendCall[] {
+    const late: AppendCall[] = [];
     for (const call of this.#calls) if (call.deadlineMs <= nowMs && this.#calls.delete(call)) late.push(call);
     return late;
   }
 
-  takeAll(): Call[] {
+  takeAll(): AppendCall[] {
     const calls = [...this.#calls];
     this.#calls.clear();
     return calls;
   }
 
   /** Puts calls of a batch back at the front of the queue. */
-  putBack(calls: readonly Call[]): void {
+  putBack(calls: readonly AppendCall[]): void {
     this.#calls = new Set([...calls, ...this.#calls]);
   }
 }

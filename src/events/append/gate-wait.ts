@@ -4,7 +4,7 @@ import type { BlockingLock } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { StoreHold, StoreLock } from "../../locks/store/store-lock.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Call, CallQueue } from "./call-queue.ts";
+import type { AppendCall, CallQueue } from "./call-queue.ts";
 
 /** The reason with which the wait is aborted once the queue is empty. */
 const queueIsEmpty = "no call waits for the gate any more";
@@ -65,13 +65,13 @@ export class GateWait {
     if (this.#queue.size === 0) this.#abort?.abort(queueIsEmpty);
   }
 
-  async #rejectAll(late: readonly Call[]): Promise<void> {
+  async #rejectAll(late: readonly AppendCall[]): Promise<void> {
     // Not on a share: a server that does not respond would delay callers that have timed out.
     const holder = this.#lock.gate === "os" ? await this.#lock.findHolder() : undefined;
     for (const call of late) call.reject(this.#timedOut(call, holder));
   }
 
-  #timedOut({ timeoutMs }: Call, blocking: BlockingLock | undefined): Error {
+  #timedOut({ timeoutMs }: AppendCall, blocking: BlockingLock | undefined): Error {
     const { path } = this.#lock;
     const by =
       blocking === undefined

@@ -7,13 +7,13 @@ import type { Appended } from "../model/event-store.ts";
 import type { EventReader, StoredEvent } from "../log/read/event-reader.ts";
 import type { EventBody, EventHead } from "../model/stored-event.ts";
 import type { LogView } from "../log/read/view.ts";
-import type { Call } from "./call-queue.ts";
+import type { AppendCall } from "./call-queue.ts";
 import { PendingEvents } from "./pending.ts";
 
 /** Enough for a new decision. A caller that needs all conflicts can read them. */
 const conflictsMax = 100;
 
-export type Verdict =
+export type AppendVerdict =
   | { readonly kind: "accepted"; readonly appended: Appended }
   /**
    * `needsBatch`: the verdict depends on an earlier call of this batch. It is reported once the batch is durable, and
@@ -46,7 +46,7 @@ export class Judge {
    * Returns undefined if the verdict may need a read; `judge` then gives it. Most calls are judged here, without a
    * promise.
    */
-  tryJudge(call: Call): Verdict | undefined {
+  tryJudge(call: AppendCall): AppendVerdict | undefined {
     const { heads, condition } = call;
     if (heads.some(({ given }) => given === true)) return undefined;
     if (condition !== undefined) {
@@ -56,7 +56,7 @@ export class Judge {
     return this.#accept(call);
   }
 
-  async judge(call: Call): Promise<Verdict> {
+  async judge(call: AppendCall): Promise<AppendVerdict> {
     // Check ids before the condition: a call that is repeated after a lost answer would conflict with its own events.
     const known = await this.#findKnown(call);
     if (known !== undefined) return known;
@@ -72,7 +72,7 @@ export class Judge {
     return { kind: "refused", error, needsBatch };
   }
 
-  #accept(call: Call): Verdict {
+  #accept(call: AppendCall): AppendVerdict {
     const first = this.#position + 1;
     for (const [index, head] of call.heads.entries()) {
       const payload = call.payload[index];
@@ -82,7 +82,7 @@ export class Judge {
   }
 
   /** Returns the verdict on a call whose ids exist already, or undefined if none does. */
-  async #findKnown({ heads, payload }: Call): Promise<Verdict | undefined> {
+  async #findKnown({ heads, payload }: AppendCall): Promise<AppendVerdict | undefined> {
     const found: StoredEvent[] = [];
     for (const [index, head] of heads.entries()) {
       if (head.given !== true) continue;
@@ -108,7 +108,7 @@ export class Judge {
     return undefined;
   }
 
-  async #conflictsOf({ condition }: Call): Promise<StoredEvent[]> {
+  async #conflictsOf({ condition }: AppendCall): Promise<StoredEvent[]> {
     if (condition === undefined) return [];
     const { items, after } = condition;
     const conflicts: StoredEvent[] = [];
@@ -118,7 +118,7 @@ export class Judge {
     return [...conflicts, ...this.#pending.matching(items).filter(({ position }) => position > after)];
   }
 
-  #reused({ head: { id }, position }: StoredEvent, how: string): Verdict {
+  #reused({ head: { id }, position }: StoredEvent, how: string): AppendVerdict {
     const message = `The event id ${JSON.stringify(id)} is at position ${position} already, ${how}. An id names one event for ever.`;
     const error = holdfastError("EVENT_ID_REUSED", message, { id, position });
     return { kind: "refused", error, needsBatch: position > this.#head };

@@ -49,7 +49,7 @@ export function givenOn<E extends NewEvent>(events: readonly E[], store: EventSt
   return { when: (act) => outcomeOf(run(store, events, act)) };
 }
 
-interface Ran<R> {
+interface ActResult<R> {
   readonly appended: readonly ComparedEvent[];
   readonly ended: { readonly value: R } | { readonly error: unknown };
 }
@@ -58,7 +58,7 @@ async function run<E extends NewEvent, R>(
   store: EventStore<E>,
   events: readonly E[],
   act: (store: EventStore<E>) => R | Promise<R>,
-): Promise<Ran<R>> {
+): Promise<ActResult<R>> {
   if (events.length > 0) await store.append(events);
   const after = await store.head();
   const ended = await endOf(async () => await act(store));
@@ -67,7 +67,7 @@ async function run<E extends NewEvent, R>(
   return { appended, ended };
 }
 
-async function endOf<R>(act: () => Promise<R>): Promise<Ran<R>["ended"]> {
+async function endOf<R>(act: () => Promise<R>): Promise<ActResult<R>["ended"]> {
   try {
     return { value: await act() };
   } catch (error) {
@@ -76,10 +76,10 @@ async function endOf<R>(act: () => Promise<R>): Promise<Ran<R>["ended"]> {
 }
 
 function outcomeOf<E extends NewEvent, R>(
-  ran: Promise<Ran<R>>,
+  ran: Promise<ActResult<R>>,
   before: Promise<void> = Promise.resolve(),
 ): Outcome<E, R> {
-  const and = (check: (ran: Ran<R>) => void): Checked<E, R> => {
+  const and = (check: (ran: ActResult<R>) => void): Checked<E, R> => {
     const checked = before.then(async () => check(await ran));
     return Object.assign(checked, outcomeOf<E, R>(ran, checked));
   };

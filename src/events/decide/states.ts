@@ -22,7 +22,7 @@ interface Folding {
 }
 
 /** The point from which the next attempt continues, unless tags were added since (`tagChecksum`). */
-interface Reached {
+interface ResumePoint {
   readonly states: ReadonlyMap<string, unknown>;
   readonly position: number;
   readonly tagChecksum: string;
@@ -37,7 +37,7 @@ export class StatesReader {
   readonly #store: EventStore;
   readonly #access: LogAccess;
   readonly #foldings: readonly Folding[];
-  #reached: Reached | undefined;
+  #reached: ResumePoint | undefined;
 
   constructor(store: EventStore, models: Models) {
     this.#store = store;

@@ -12,7 +12,7 @@ import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { SubjectKeys } from "../model/event-store.ts";
-import { forgotten, checkSubject } from "./personal.ts";
+import { forgottenSubject, checkSubject } from "./personal.ts";
 
 /** The key, or the time when it was forgotten. The hash of the subject reveals a renamed file. */
 interface KeyRecord {
@@ -73,7 +73,7 @@ export class DirectorySubjectKeys implements SubjectKeys {
     for (let tries = 1; ; tries++) {
       const known = await this.#find(hash);
       if (known !== undefined) {
-        if (known.key === undefined) throw forgotten(subject);
+        if (known.key === undefined) throw forgottenSubject(subject);
         await this.#makeDurable(hash);
         return Buffer.from(known.key, "base64");
       }

@@ -4,7 +4,7 @@ import type { NewEvent } from "../../common.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { plainCodec, unreadable, type DecodedBody, type EventCodec, type StoredBody } from "../model/codec.ts";
 import type { EventHead } from "../model/stored-event.ts";
-import { jsonOf, invalid } from "../model/new-event.ts";
+import { jsonOf, invalidEvent } from "../model/new-event.ts";
 import { SchemaCodec } from "../model/schema-codec.ts";
 import type { EventStoreOptions, SubjectKeys } from "../model/event-store.ts";
 import { KeyDemand } from "./key-demand.ts";
@@ -66,7 +66,7 @@ class ErasureCodec implements EventCodec {
       ({ path }) => `the personal value at ${path.join(".")} is missing after validation`,
     );
     if (missing.length === 0) return sealed as StoredBody;
-    throw invalid(head.type, [
+    throw invalidEvent(head.type, [
       ...missing,
       "it is undefined, or the schema (or `downcast`) has moved or removed it, or changed it inside a list",
     ]);
@@ -80,7 +80,7 @@ class ErasureCodec implements EventCodec {
       );
     } catch (error) {
       // Errors of the keys do not name the type of the event, so add it.
-      throw isHoldfastError(error, "EVENT_INVALID") ? invalid(type, error.issues, error) : error;
+      throw isHoldfastError(error, "EVENT_INVALID") ? invalidEvent(type, error.issues, error) : error;
     }
   }
 

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { PersonalValue } from "./personal.ts";
 
-export interface Mark {
+export interface MarkedValue {
   readonly path: readonly string[];
   readonly subject: string;
   /** True if the path goes through a list. Then it is valid only if no validator reorders that list. */
@@ -12,7 +12,7 @@ export interface Mark {
 }
 
 /** The marks of one event, by `markKey`. */
-export type Marks = Map<string, Mark>;
+export type Marks = Map<string, MarkedValue>;
 
 /** Values nested deeper are not searched. Serialization then throws for a circular reference, and for a mark. */
 const depthMax = 200;
@@ -47,7 +47,7 @@ export function unwrapPersonal(value: unknown, path: readonly string[], marks: M
  * value counts, even if it was changed. In a list that was sorted or filtered, another item may have that path: it
  * would be sealed under the wrong key, and the marked one stored in clear text.
  */
-export function isMarked({ isInList, json }: Mark, found: unknown): boolean {
+export function isMarked({ isInList, json }: MarkedValue, found: unknown): boolean {
   return !isInList || (json !== undefined && isDeepStrictEqual(found, JSON.parse(json)));
 }
 

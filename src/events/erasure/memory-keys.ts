@@ -1,7 +1,7 @@
 // Subject keys in memory, for tests.
 import type { Random } from "../../ports/random.ts";
 import type { SubjectKeys } from "../model/event-store.ts";
-import { forgotten, checkSubject } from "./personal.ts";
+import { forgottenSubject, checkSubject } from "./personal.ts";
 
 export class MemorySubjectKeys implements SubjectKeys {
   readonly #random: Random;
@@ -19,7 +19,7 @@ export class MemorySubjectKeys implements SubjectKeys {
   async create(subject: string): Promise<Uint8Array> {
     checkSubject(subject);
     const key = this.#keys.get(subject) ?? this.#random.bytes(32);
-    if (key === "forgotten") throw forgotten(subject);
+    if (key === "forgotten") throw forgottenSubject(subject);
     this.#keys.set(subject, key);
     return key;
   }

@@ -74,7 +74,7 @@ export function checkSubject(subject: string): void {
  * Returns EVENT_INVALID for a forgotten subject. Forgetting is final: a new key would silently collect data again
  * about a person who asked to be forgotten.
  */
-export function forgotten(subject: string): Error {
+export function forgottenSubject(subject: string): Error {
   const issue = `the subject ${JSON.stringify(subject)} was forgotten, so no personal data can be stored for it; if that person comes back, use a new subject`;
   return holdfastError("EVENT_INVALID", `There is no key: ${issue}.`, { type: "(subject key)", issues: [issue] });
 }

@@ -2,7 +2,7 @@
 // from the log if necessary.
 import type { SealedIndex } from "./file/sealed-index.ts";
 import { findActiveOf, type FindActive } from "./build/segment-image.ts";
-import { closed, type IndexStore } from "./index-store.ts";
+import { closedError, type IndexStore } from "./index-store.ts";
 import type { SealedSegment } from "./keys/indexed-line.ts";
 import type { HashedItem } from "./keys/key-hash.ts";
 import { childrenOf, getRange, planOf, type MergeRange } from "./merge-range.ts";
@@ -188,7 +188,7 @@ export class IndexSet {
   }
 
   #mustBeOpen(): void {
-    if (this.#isClosed) throw closed();
+    if (this.#isClosed) throw closedError();
   }
 }
 

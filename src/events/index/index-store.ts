@@ -70,11 +70,11 @@ export class IndexStore {
     const { pause } = this.#options;
     const { signal } = this.#merging;
     if (await this.#publishByThread(range, parts, signal)) return true;
-    if (signal.aborted) throw closed();
+    if (signal.aborted) throw closedError();
     return this.#publish(range, (temp) =>
       this.#fill(temp, (write) => {
         const writing: WriteAt = async (offset, bytes) => {
-          if (signal.aborted) throw closed();
+          if (signal.aborted) throw closedError();
           await write(offset, bytes);
         };
         return mergeInto(writing, this.#coverageOf(range), parts, pause);
@@ -145,6 +145,6 @@ export class IndexStore {
   }
 }
 
-export function closed(): Error {
+export function closedError(): Error {
   return holdfastError("CLOSED", "This log is closed. Open it again.", {});
 }

@@ -13,7 +13,7 @@ import type { Matching, Query } from "./query.ts";
 import type { EventSchemas } from "./schema.ts";
 import type { TimeOptions } from "./time-window.ts";
 
-export type { Moment, TimeOptions } from "./time-window.ts";
+export type { Moment, TimeBound, TimeOptions } from "./time-window.ts";
 
 /** The condition of an append: no event that matches may follow the given position. */
 export interface AppendCondition<Type extends string = string> {

@@ -31,7 +31,7 @@ function checkIds(list: readonly NewEvent[]): void {
   const seen = new Set<string>();
   for (const { id } of list) {
     if (id === undefined) continue;
-    if (seen.has(id)) throw invalid(list[0]?.type ?? "", [`the id ${JSON.stringify(id)} is given twice`]);
+    if (seen.has(id)) throw invalidEvent(list[0]?.type ?? "", [`the id ${JSON.stringify(id)} is given twice`]);
     seen.add(id);
   }
 }
@@ -50,14 +50,14 @@ function checkEvent(event: NewEvent): void {
   if (id !== undefined) checkText(id, "the id", issues);
   if (metadata !== undefined && (typeof metadata !== "object" || metadata === null || Array.isArray(metadata)))
     issues.push("metadata must be an object");
-  if (issues.length > 0) throw invalid(type, issues);
+  if (issues.length > 0) throw invalidEvent(type, issues);
 }
 
 /** Returns the tags without duplicates. Throws EVENT_INVALID, TOO_LARGE. */
 export function checkTags(type: string, tags: readonly string[]): readonly string[] {
   const issues: string[] = [];
   checkTagTexts(type, tags, issues);
-  if (issues.length > 0) throw invalid(type, issues);
+  if (issues.length > 0) throw invalidEvent(type, issues);
   return distinct(tags);
 }
 
@@ -85,17 +85,17 @@ export function jsonOf(type: string, body: EventBody): string {
     // A fast check for JSON that begins with `data`, as it usually does.
     isThere = text.startsWith('{"data":') || JSON.stringify(body.data) !== undefined;
   } catch (cause) {
-    throw invalid(type, [`its data is not JSON: ${messageOf(cause)}`], cause);
+    throw invalidEvent(type, [`its data is not JSON: ${messageOf(cause)}`], cause);
   }
   // Check this before anything recursive, which uses stack for each level.
-  if (isDeeperThan(text, depthMax)) throw invalid(type, [`it is nested over ${depthMax} levels deep`]);
-  if (!isThere) throw invalid(type, [`its data is ${typeof body.data}, which JSON does not have; use null`]);
+  if (isDeeperThan(text, depthMax)) throw invalidEvent(type, [`it is nested over ${depthMax} levels deep`]);
+  if (!isThere) throw invalidEvent(type, [`its data is ${typeof body.data}, which JSON does not have; use null`]);
   const loss = findJsonLoss(body.data, "data") ?? findJsonLoss(body.metadata, "metadata");
-  if (loss !== undefined) throw invalid(type, [`${loss}, which JSON does not have`]);
+  if (loss !== undefined) throw invalidEvent(type, [`${loss}, which JSON does not have`]);
   return text;
 }
 
-export function invalid(type: string, issues: readonly string[], cause?: unknown): Error {
+export function invalidEvent(type: string, issues: readonly string[], cause?: unknown): Error {
   const message = `An event of type ${JSON.stringify(shorten(type))} cannot be appended: ${issues.slice(0, 10).join("; ")}.`;
   return holdfastError("EVENT_INVALID", message, { type, issues }, cause);
 }

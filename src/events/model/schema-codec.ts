@@ -5,7 +5,7 @@ import { messageOf } from "../../errors.ts";
 import type { NewEvent } from "../../common.ts";
 import { plainCodec, type DecodedBody, type EventCodec, type StoredBody, unreadable } from "./codec.ts";
 import type { EventHead } from "./stored-event.ts";
-import { invalid } from "./new-event.ts";
+import { invalidEvent } from "./new-event.ts";
 import { type EventSchemas, type StandardSchema, validate } from "./schema.ts";
 
 interface Entry {
@@ -69,7 +69,7 @@ function lower(type: string, { version, downcast }: NonNullable<Entry["writes"]>
     // Safe, because the value has the type of the entry.
     return downcast(value as never);
   } catch (cause) {
-    throw invalid(type, [`its downcast to version ${version} failed: ${messageOf(cause)}`], cause);
+    throw invalidEvent(type, [`its downcast to version ${version} failed: ${messageOf(cause)}`], cause);
   }
 }
 

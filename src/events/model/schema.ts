@@ -3,7 +3,7 @@
 import { types } from "node:util";
 import { messageOf } from "../../errors.ts";
 import type { NewEvent } from "../../common.ts";
-import { invalid } from "./new-event.ts";
+import { invalidEvent } from "./new-event.ts";
 import type { OfType } from "./query.ts";
 
 /** A Standard Schema validator and the version of each event type. A type without an entry is not validated. */
@@ -55,7 +55,7 @@ export function validate(type: string, schema: StandardSchema, data: unknown): u
 
 function valueOf(type: string, result: unknown): unknown {
   if (typeof result !== "object" || result === null) throw broken(type, new TypeError("it returned no result"));
-  if ("issues" in result && result.issues !== undefined) throw invalid(type, describeIssues(result.issues));
+  if ("issues" in result && result.issues !== undefined) throw invalidEvent(type, describeIssues(result.issues));
   if (!("value" in result)) throw broken(type, new TypeError("its result has neither a value nor issues"));
   return result.value;
 }
@@ -84,5 +84,5 @@ function stepOf(step: unknown): string {
  * data.
  */
 function broken(type: string, cause: unknown): Error {
-  return invalid(type, [`its schema failed: ${messageOf(cause)}`], cause);
+  return invalidEvent(type, [`its schema failed: ${messageOf(cause)}`], cause);
 }

@@ -5,7 +5,9 @@
  * A moment: a date, or ISO 8601 text with a time zone ("2026-11-18T08:00:00Z"). Text without a time
  * is midnight UTC.
  */
-export type Moment = Date | string;
+export type TimeBound = Date | string;
+/** @deprecated Use `TimeBound`. */
+export type Moment = TimeBound;
 
 /** Selects events by their recorded time. */
 export interface TimeOptions {
@@ -13,9 +15,9 @@ export interface TimeOptions {
    * Reads only events that were recorded at this time or later, by the clock of the machine that
    * appended them. Default: no limit.
    */
-  since?: Moment | undefined;
+  since?: TimeBound | undefined;
   /** Reads only events that were recorded before this time. Default: no limit. */
-  until?: Moment | undefined;
+  until?: TimeBound | undefined;
 }
 
 /** A half-open range of times, in milliseconds since 1970. */
@@ -62,7 +64,7 @@ export class TimeWindow {
 /** A time of day needs a zone: without one it would mean a different moment on each machine. */
 const isoPattern = /^(?:[+-]\d{6}|\d{4})-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:Z|[+-]\d{2}:?\d{2}))?$/i;
 
-function msOf(name: "since" | "until", moment: Moment): number {
+function msOf(name: "since" | "until", moment: TimeBound): number {
   if (moment instanceof Date || Object.prototype.toString.call(moment) === "[object Date]") {
     const ms = (moment as Date).getTime();
     if (Number.isNaN(ms)) throw new RangeError(`${name} is an invalid date.`);

@@ -5,7 +5,7 @@ import { ensureDirectory } from "../../durable/publish/directory.ts";
 import { checkExpectedStore } from "../../durable/publish/record-file.ts";
 import { makeId } from "../../format/id.ts";
 import { createLateStoreLock, createStoreLock, type StoreLock } from "../../locks/store/store-lock.ts";
-import { joinGround, joinOrLook, recordedGround } from "../../part/part.ts";
+import { joinGround, joinOrOpenReadOnly, recordedGround } from "../../part/part.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { Appender } from "../append/appender.ts";
 import { checkMode, decideLog, logPart, type LogRecord } from "../log/format/log-record.ts";
@@ -85,7 +85,12 @@ export class OpenedLog {
     try {
       const inStore = recordedGround(directory, ground).ground === undefined ? {} : { ground };
       const openLock = (): Promise<StoreLock> => createStoreLock(ports, directory, { timeoutMs, leaseMs, ...inStore });
-      lock = await joinOrLook(logPart, directory, openLock, known && (() => openLate(ports, directory, openLock)));
+      lock = await joinOrOpenReadOnly(
+        logPart,
+        directory,
+        openLock,
+        known && (() => openLate(ports, directory, openLock)),
+      );
       const record = known ?? (await decide(ground, directory, lock, options));
       checkMode(record, directory, ports.disk.volume);
       if (record.ground !== recordedGround(directory, ground).ground) {
@@ -154,7 +159,9 @@ function checkChoice(options: LogOptions, name: "mode" | "durability", choices: 
 /** Opens the gate later, for a log that can currently only be read. */
 async function openLate(ports: Ports, directory: string, open: () => Promise<StoreLock>): Promise<StoreLock> {
   const gate = (await findGateKind(ports, directory)) ?? "os";
-  return createLateStoreLock(lockPathOf(directory), gate, () => joinOrLook(logPart, directory, open, undefined));
+  return createLateStoreLock(lockPathOf(directory), gate, () =>
+    joinOrOpenReadOnly(logPart, directory, open, undefined),
+  );
 }
 
 async function openLocal(files: LogFiles, lock: StoreLock): Promise<LocalPublisher> {

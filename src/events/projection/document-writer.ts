@@ -6,7 +6,7 @@ import { encodeRecord } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { LeasedWork } from "../../part/progress/checkpoints.ts";
-import type { LeasedDocuments } from "./documents.ts";
+import type { DocumentsWriter } from "./documents.ts";
 import {
   documentKind,
   documentName,
@@ -23,7 +23,7 @@ const writesAtOnce = 8;
 /** Maximum number of names kept in memory. Beyond that all are dropped, and listed again when needed. */
 const namesMax = 200_000;
 
-export class DocumentWriter implements LeasedDocuments {
+export class DocumentWriter implements DocumentsWriter {
   protected readonly disk: Disk;
   protected readonly leased: LeasedWork;
   readonly #directory: string;

@@ -16,11 +16,11 @@ export interface Documents {
   read(name: DocumentName): Promise<Document | undefined>;
   /** Lists the names of all documents that count. */
   list(checkpoints: Pick<Checkpoints, "read">): Promise<DocumentName[]>;
-  openWriter(leased: LeasedWork): LeasedDocuments;
+  openWriter(leased: LeasedWork): DocumentsWriter;
 }
 
 /** Writes documents under one lease. */
-export interface LeasedDocuments {
+export interface DocumentsWriter {
   find(key: string): Promise<Document | undefined>;
   /**
    * Makes these documents, and everything up to `position`, count at once. Returns false if another

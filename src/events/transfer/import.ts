@@ -11,12 +11,15 @@ import type { Incoming, IncomingLine } from "./incoming.ts";
 const batchBytesMax = 1024 * 1024;
 
 /** The result of `importEvents`. */
-export interface Imported {
+export interface ImportResult {
   /** How many events were new to the log. */
   readonly added: number;
   /** Position of the last event of the log. */
   readonly position: number;
 }
+
+/** @deprecated Use `ImportResult`. */
+export type Imported = ImportResult;
 
 /** Options of `importEvents`. */
 export type ImportOptions = TransferOptions & Waiting;
@@ -30,11 +33,11 @@ export async function importInto(
   log: OpenedLog,
   { position: total, lines }: Incoming,
   { signal, timeoutMs, onProgress }: ImportOptions,
-): Promise<Imported> {
+): Promise<ImportResult> {
   const hold = await log.lock.acquire({ signal, timeoutMs });
   const writer = new ImportWriter(log, hold);
   try {
-    const there = await LinesThere.of(log, await writer.begin());
+    const there = await ExistingLines.of(log, await writer.begin());
     for await (const line of lines) {
       signal?.throwIfAborted();
       const known = await there.next();
@@ -53,14 +56,14 @@ export async function importInto(
 }
 
 /** The lines that the log already has. */
-class LinesThere {
+class ExistingLines {
   readonly #chunks: AsyncIterator<readonly StoredLine[], void>;
   #lines: readonly StoredLine[] = [];
   #at = 0;
 
-  static async of(log: OpenedLog, { published }: WriteSession): Promise<LinesThere> {
+  static async of(log: OpenedLog, { published }: WriteSession): Promise<ExistingLines> {
     await log.view.advance(published);
-    return new LinesThere(storedLines(log, published));
+    return new ExistingLines(storedLines(log, published));
   }
 
   private constructor(chunks: AsyncIterator<readonly StoredLine[], void>) {

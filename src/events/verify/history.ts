@@ -13,7 +13,7 @@ import { Retags } from "../log/read/retags.ts";
 import { matches } from "../model/query.ts";
 
 /** A fault of a line that is itself whole and well-formed. */
-export interface Objection {
+export interface LineFault {
   readonly severity: "damage" | "note";
   readonly what: string;
   readonly remedy: string;
@@ -33,7 +33,7 @@ export class History {
   }
 
   /** Judges `line` after this history, then adds it. */
-  async add(address: LineAddress, line: Line): Promise<Objection[]> {
+  async add(address: LineAddress, line: Line): Promise<LineFault[]> {
     const objections = [...(await this.#judgeCondition(line)), ...(await this.#judgeIds(line)), ...judgeRetag(line)];
     this.#index(address, line);
     // Add them after the verdict: added tags affect only later appends.
@@ -41,7 +41,7 @@ export class History {
     return objections;
   }
 
-  async #judgeCondition({ condition, first }: Line): Promise<Objection[]> {
+  async #judgeCondition({ condition, first }: Line): Promise<LineFault[]> {
     if (condition === undefined) return [];
     const found = await this.#findConflict(condition, first);
     if (found === undefined) return [];
@@ -62,8 +62,8 @@ export class History {
     return undefined;
   }
 
-  async #judgeIds({ events, first }: Line): Promise<Objection[]> {
-    const objections: Objection[] = [];
+  async #judgeIds({ events, first }: Line): Promise<LineFault[]> {
+    const objections: LineFault[] = [];
     const inLine = new Map<string, number>();
     for (const [index, { id, given }] of events.entries()) {
       const other = inLine.get(id);
@@ -118,7 +118,7 @@ export class History {
   }
 }
 
-function judgeRetag({ retag, first }: Line): Objection[] {
+function judgeRetag({ retag, first }: Line): LineFault[] {
   const missing = retag?.positions.find((position) => position >= first);
   if (missing === undefined) return [];
   const what = `Tags are added to position ${missing}, which did not exist yet.`;

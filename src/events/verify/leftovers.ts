@@ -4,12 +4,12 @@ import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { mustContinue } from "../log/read/continuation.ts";
 import type { LogFiles } from "../log/log-files.ts";
-import { isRoomFrom } from "../log/read/scan.ts";
+import { isPreallocatedFrom } from "../log/read/scan.ts";
 import { segmentPath } from "../log/format/segment.ts";
 import { TenureChain, type Tenures } from "../log/publish/tenure-chain.ts";
 import { moveAside } from "../../part/aside.ts";
 import type { Findings } from "../../part/findings.ts";
-import { repairable, segmentsThere, type Published, type ChainedSegment } from "./published.ts";
+import { repairable, existingSegments, type PublishedSegments, type ChainedSegment } from "./published.ts";
 
 /** The remedy if files of several logs, or of several states of one log, are mixed. */
 const mixed = `Restore the whole log into an empty directory. ${repairable}`;
@@ -19,8 +19,8 @@ export interface LeftoverCheck {
   /** The offset in the last of these segments up to which it was checked; undefined if unknown. */
   readonly length: number | undefined;
   /** How far the log was published when the check began, and how far it is now. */
-  readonly published: Published;
-  readonly now: Published;
+  readonly published: PublishedSegments;
+  readonly now: PublishedSegments;
   /** True if the list of segments is certainly complete. If not, a repair may need a missing one. */
   readonly isSure: boolean;
   readonly repair: boolean;
@@ -29,7 +29,7 @@ export interface LeftoverCheck {
 export async function reportLeftovers(files: LogFiles, check: LeftoverCheck, findings: Findings): Promise<void> {
   const { segments, length, published, now, isSure, repair } = check;
   const known = new Set(segments.map(({ number }) => number));
-  for (const number of await segmentsThere(files)) {
+  for (const number of await existingSegments(files)) {
     if (known.has(number)) continue;
     const path = segmentPath(files.directory, number);
     // A writer that can still publish never has a segment number below a published one.
@@ -66,7 +66,7 @@ export async function reportLeftovers(files: LogFiles, check: LeftoverCheck, fin
 }
 
 /** True if a writer may have created this segment, and be active or dead. */
-async function mayBelong(files: LogFiles, number: number, { tip, tenures }: Published): Promise<boolean> {
+async function mayBelong(files: LogFiles, number: number, { tip, tenures }: PublishedSegments): Promise<boolean> {
   // Read the chain again: a writer is named before its segment is created.
   if (tenures !== undefined) return number <= (await (await TenureChain.open(files)).state()).segments;
   // The id of the log is unknown, which was reported.
@@ -114,7 +114,7 @@ async function reportBeyond(
 async function hasOnlyRoom(disk: Disk, path: string, from: number): Promise<boolean> {
   const file = await disk.open(path, "read");
   try {
-    return await isRoomFrom(file, from);
+    return await isPreallocatedFrom(file, from);
   } finally {
     await file.close();
   }

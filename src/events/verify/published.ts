@@ -10,7 +10,7 @@ import type { LogFiles } from "../log/log-files.ts";
 import { hasEpochs, TenureChain, type Tenures } from "../log/publish/tenure-chain.ts";
 import { readHeader, segmentPath, type OpenedHeader } from "../log/format/segment.ts";
 import { decodeTip, type Tip } from "../log/format/tip.ts";
-import { standsIn } from "../log/read/scan.ts";
+import { endsAt } from "../log/read/scan.ts";
 import type { Findings } from "../../part/findings.ts";
 
 /** The remedy if there is no backup. */
@@ -19,7 +19,7 @@ export const repairable: string =
 
 export const restore: string = `Restore the file from a backup. ${repairable}`;
 
-export interface Published {
+export interface PublishedSegments {
   /** The segment in which the log ends; 0 if it has none. */
   readonly segment: number;
   /** Undefined if no file states it, for example after a restart. Then all valid lines count. */
@@ -35,17 +35,17 @@ export interface Published {
   readonly tenures?: Tenures | undefined;
 }
 
-export async function findPublished(files: LogFiles, mode: LogMode, findings: Findings): Promise<Published> {
+export async function findPublished(files: LogFiles, mode: LogMode, findings: Findings): Promise<PublishedSegments> {
   const published = mode === "local" ? await findLocal(files, findings) : await findShared(files, findings);
   if (published.segment <= slotNumberMax) return published;
   findings.damage(
     { path: files.directory },
     `The log claims to end in segment ${published.segment}, a number that is too high.`,
   );
-  return { segment: (await segmentsThere(files)).at(-1) ?? 0 };
+  return { segment: (await existingSegments(files)).at(-1) ?? 0 };
 }
 
-async function findLocal(files: LogFiles, findings: Findings): Promise<Published> {
+async function findLocal(files: LogFiles, findings: Findings): Promise<PublishedSegments> {
   const { disk, directory, bootId } = files;
   const path = `${directory}/head`;
   const file = new HeadFile(disk, path);
@@ -62,7 +62,7 @@ async function findLocal(files: LogFiles, findings: Findings): Promise<Published
     return { segment: head.tip.segment, tip: head.tip };
   // If the head has a newer format, that was reported, and it is not torn.
   if (head === undefined && findings.problems.length === before) await reportTorn(disk, path, findings);
-  const segment = (await segmentsThere(files)).at(-1) ?? 0;
+  const segment = (await existingSegments(files)).at(-1) ?? 0;
   if (segment === 0) await reportLost(files, findings);
   // A power cut may tear the head but cannot remove it.
   const isUnsaid = head === undefined && !(await disk.canOpen(path));
@@ -74,7 +74,7 @@ async function isThere({ disk, directory }: LogFiles, tip: Tip): Promise<boolean
   const file = await findIfThere(disk.open(segmentPath(directory, tip.segment), "read"));
   if (file === undefined) return false;
   try {
-    return await standsIn(file, tip);
+    return await endsAt(file, tip);
   } finally {
     await file.close();
   }
@@ -95,9 +95,9 @@ async function reportLost({ disk, directory }: LogFiles, findings: Findings): Pr
   findings.damage({ path: `${directory}/segments` }, what, "Restore both from a backup before you append anything.");
 }
 
-async function findShared(files: LogFiles, findings: Findings): Promise<Published> {
+async function findShared(files: LogFiles, findings: Findings): Promise<PublishedSegments> {
   const path = `${files.directory}/tenures`;
-  const segments = await segmentsThere(files);
+  const segments = await existingSegments(files);
   // Check before opening: that would create an empty chain, which would make the log appear empty.
   if (!(await hasEpochs(files.disk, files.directory))) {
     const what = "The chain of tenures is missing, so nothing records which lines count.";
@@ -114,7 +114,7 @@ async function findShared(files: LogFiles, findings: Findings): Promise<Publishe
   return { segment: tip.segment, tip, tenures };
 }
 
-export async function segmentsThere({ disk, directory }: LogFiles): Promise<number[]> {
+export async function existingSegments({ disk, directory }: LogFiles): Promise<number[]> {
   return await segmentsIn(disk, directory);
 }
 
@@ -133,10 +133,10 @@ export interface ChainedSegment {
 /** Returns the segments in the order of the log, found by following the headers from the last to the first. */
 export async function findSegments(
   files: LogFiles,
-  { segment, tip, floor, isUnsaid = false }: Published,
+  { segment, tip, floor, isUnsaid = false }: PublishedSegments,
   findings: Findings,
 ): Promise<ChainedSegment[]> {
-  const there = await segmentsThere(files);
+  const there = await existingSegments(files);
   const chain: ChainedSegment[] = [];
   let number = segment;
   let end = tip;
@@ -154,11 +154,11 @@ export async function findSegments(
 
 async function findHeader(files: LogFiles, number: number, findings: Findings): Promise<OpenedHeader | undefined> {
   const path = segmentPath(files.directory, number);
-  const spot = { path, line: 1, byte: 0 };
-  const header = await findings.attempt(spot, "The header of this segment", () =>
+  const location = { path, line: 1, byte: 0 };
+  const header = await findings.attempt(location, "The header of this segment", () =>
     readHeader(files.disk, files.directory, number),
   );
   if (header === undefined || header.after.segment < number) return header;
-  findings.damage(spot, `The header claims that this segment follows segment ${header.after.segment}.`);
+  findings.damage(location, `The header claims that this segment follows segment ${header.after.segment}.`);
   return undefined;
 }

@@ -13,18 +13,21 @@ export interface RebuildOptions extends Cancel {
 }
 
 /** The result of `rebuildEventIndexes`. */
-export interface Rebuilt {
+export interface RebuildResult {
   /** How many segments have an index. The last segment, which still grows, has none. */
   readonly segments: number;
   /** How many events are indexed. */
   readonly events: number;
 }
 
+/** @deprecated Use `RebuildResult`. */
+export type Rebuilt = RebuildResult;
+
 /**
  * Moves the old index files to `aside/`. Other processes may read and append meanwhile: they use index files that
  * they have open, or the log itself.
  */
-export async function rebuildIndexes(log: OpenedLog, { signal, onProgress }: RebuildOptions): Promise<Rebuilt> {
+export async function rebuildIndexes(log: OpenedLog, { signal, onProgress }: RebuildOptions): Promise<RebuildResult> {
   signal?.throwIfAborted();
   await log.advance();
   const { files: place } = log;

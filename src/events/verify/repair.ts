@@ -12,24 +12,34 @@ import { SharePublisher } from "../log/publish/share-publisher.ts";
 import { emptyTip, isEqualTip, storedTip, type Tip } from "../log/format/tip.ts";
 import { moveAside } from "../../part/aside.ts";
 import { Findings } from "../../part/findings.ts";
-import { findPublished, findSegments, segmentsThere, type Published, type ChainedSegment } from "./published.ts";
+import {
+  findPublished,
+  findSegments,
+  existingSegments,
+  type PublishedSegments,
+  type ChainedSegment,
+} from "./published.ts";
 import { Rewriter } from "./rewriter.ts";
 import { startOf, checkSegment, type CheckContext, type CheckState } from "./segment-check.ts";
 
-export interface Repaired {
+export interface RepairResult {
   /** Number of lost events. */
   readonly lost: number;
   readonly position: number;
 }
 
 /** Returns undefined if the id of the log cannot be determined. Throws LOCK_LOST. */
-export async function repairLog(found: LogFiles, mode: LogMode, signal?: AbortSignal): Promise<Repaired | undefined> {
+export async function repairLog(
+  found: LogFiles,
+  mode: LogMode,
+  signal?: AbortSignal,
+): Promise<RepairResult | undefined> {
   const files = await identify(found, mode);
   if (files === undefined) return undefined;
   const published = await findPublished(files, mode, new Findings());
   const end = await findEnd(files, published);
   const segments = await findSegments(files, end, new Findings());
-  for (const number of await segmentsThere(files))
+  for (const number of await existingSegments(files))
     if (isForeign(number, published) && !segments.some((segment) => segment.number === number))
       await moveAside(files, segmentPath(files.directory, number));
   const publisher = await openPublisher(files, mode, published);
@@ -58,7 +68,7 @@ async function identify(files: LogFiles, mode: LogMode): Promise<LogFiles | unde
 
 async function headersOf(files: LogFiles): Promise<OpenedHeader[]> {
   const headers: OpenedHeader[] = [];
-  for (const number of await segmentsThere(files)) {
+  for (const number of await existingSegments(files)) {
     const header = await findHeader(files, number);
     if (header !== undefined) headers.push(header);
   }
@@ -79,10 +89,10 @@ async function findHeader({ disk, directory }: LogFiles, number: number): Promis
  * were restored from an older state. It may also be after the tip, if no active writer can have written those lines
  * without publishing them.
  */
-async function findEnd(files: LogFiles, published: Published): Promise<Published> {
+async function findEnd(files: LogFiles, published: PublishedSegments): Promise<PublishedSegments> {
   const { tip, floor, tenures } = published;
   const base = tip ?? floor ?? emptyTip;
-  for (const number of (await segmentsThere(files)).reverse()) {
+  for (const number of (await existingSegments(files)).reverse()) {
     if (!isForeign(number, published)) break;
     const header = await findHeader(files, number);
     const isLater = header !== undefined && header.after.segment < number && header.after.position >= base.position;
@@ -94,17 +104,17 @@ async function findEnd(files: LogFiles, published: Published): Promise<Published
 }
 
 /** True if neither the head nor the chain of tenures knows this segment. */
-function isForeign(number: number, { tip, floor, tenures }: Published): boolean {
+function isForeign(number: number, { tip, floor, tenures }: PublishedSegments): boolean {
   return number > (tenures?.segments ?? (tip ?? floor ?? emptyTip).segment);
 }
 
 async function openPublisher(
   files: LogFiles,
   mode: LogMode,
-  { tenures }: Published,
+  { tenures }: PublishedSegments,
 ): Promise<LocalPublisher | SharePublisher> {
   if (mode === "local") return new LocalPublisher(files);
-  const segments = (await segmentsThere(files)).at(-1) ?? 0;
+  const segments = (await existingSegments(files)).at(-1) ?? 0;
   // The chain may exist but be unreadable.
   if (tenures === undefined) await moveAside(files, `${files.directory}/tenures`);
   return await SharePublisher.openAsItIs(files, { initial: { tip: storedTip(emptyTip), segments, by: "" } });
@@ -112,15 +122,15 @@ async function openPublisher(
 
 interface Rewrite {
   readonly files: LogFiles;
-  readonly published: Published;
-  readonly end: Published;
+  readonly published: PublishedSegments;
+  readonly end: PublishedSegments;
   readonly segments: readonly ChainedSegment[];
   readonly publisher: LocalPublisher | SharePublisher;
   readonly signal: AbortSignal | undefined;
 }
 
-async function rewrite({ files, published, end, segments, publisher, signal }: Rewrite): Promise<Repaired> {
-  const least = Math.max((await segmentsThere(files)).at(-1) ?? 0, published.segment) + 1;
+async function rewrite({ files, published, end, segments, publisher, signal }: Rewrite): Promise<RepairResult> {
+  const least = Math.max((await existingSegments(files)).at(-1) ?? 0, published.segment) + 1;
   const rewriting = publisher.rewriting();
   let rewriter: Rewriter | undefined;
   const begin = (after: Tip): Rewriter => (rewriter ??= new Rewriter(files, rewriting, after, least));

@@ -7,8 +7,8 @@ import { emptyTip, hexOf, type Tip } from "../log/format/tip.ts";
 import type { Findings, ProblemLocation } from "../../part/findings.ts";
 import type { History } from "./history.ts";
 import { decodeStrictly } from "./line-shape.ts";
-import { isRoom } from "../log/read/scan.ts";
-import { piecesOf, type Piece } from "./untrusted-lines.ts";
+import { isPreallocated } from "../log/read/scan.ts";
+import { untrustedLines, type UntrustedLine } from "./untrusted-lines.ts";
 import type { ChainedSegment } from "./published.ts";
 
 /**
@@ -143,7 +143,7 @@ class SegmentWalk {
     const { end, path, header } = this.#segment;
     const { size } = await file.stat();
     let isHeader = header === undefined;
-    for await (const pieces of piecesOf(file, this.#state.length ?? 0, Math.min(size, end?.length ?? size))) {
+    for await (const pieces of untrustedLines(file, this.#state.length ?? 0, Math.min(size, end?.length ?? size))) {
       signal?.throwIfAborted();
       for (const piece of pieces) {
         onBytes(piece.bytes.length);
@@ -160,7 +160,7 @@ class SegmentWalk {
   }
 
   /** Returns false if the log ends before this piece. */
-  async #take(piece: Piece): Promise<boolean> {
+  async #take(piece: UntrustedLine): Promise<boolean> {
     const { findings } = this.#context;
     const { path, end, floorBytes } = this.#segment;
     const { offset, bytes, isWhole } = piece;
@@ -171,7 +171,8 @@ class SegmentWalk {
     const isValid = stored !== undefined && (seed === undefined || findLineCrc(bytes, seed) === stored);
     // If nothing states how far the log goes, it ends with the last valid line. A killed writer may have left half a
     // line after that.
-    const mayBeEnd = isRoom(bytes) || (isGood && (offset >= floorBytes || (floorBytes === Infinity && !isWhole)));
+    const mayBeEnd =
+      isPreallocated(bytes) || (isGood && (offset >= floorBytes || (floorBytes === Infinity && !isWhole)));
     if (!isValid && end === undefined && mayBeEnd) return false;
     const what = isWhole
       ? "The checksum does not match: this line is not what was written here."
@@ -183,7 +184,7 @@ class SegmentWalk {
     return true;
   }
 
-  #decode({ bytes }: Piece, location: ProblemLocation): Line | undefined {
+  #decode({ bytes }: UntrustedLine, location: ProblemLocation): Line | undefined {
     try {
       return decodeStrictly(bytes);
     } catch (error) {
@@ -193,7 +194,7 @@ class SegmentWalk {
     }
   }
 
-  async #follow({ offset, bytes }: Piece, line: Line, location: ProblemLocation): Promise<void> {
+  async #follow({ offset, bytes }: UntrustedLine, line: Line, location: ProblemLocation): Promise<void> {
     const { findings, history } = this.#context;
     const { number } = this.#segment;
     const { position: before, retagged, events } = this.#state;

@@ -6,7 +6,7 @@ import { LogFiles } from "../log/log-files.ts";
 import { readHeader } from "../log/format/segment.ts";
 import { Findings } from "../../part/findings.ts";
 import { joinGround } from "../../part/part.ts";
-import { segmentsThere } from "./published.ts";
+import { existingSegments } from "./published.ts";
 
 export interface UnopenedLog {
   /** Its id is empty if no file states it. */
@@ -15,7 +15,7 @@ export interface UnopenedLog {
   close(): Promise<void>;
 }
 
-export async function findUnopened(ports: Ports, directory: string): Promise<UnopenedLog> {
+export async function findUnopenedLog(ports: Ports, directory: string): Promise<UnopenedLog> {
   // `verify` reports a record that cannot be read.
   const record = await unlessDamaged(() => findLog(ports.disk, directory));
   const { ground, ownsGround } = await joinGround(logPart, { ports, directory }, { known: record, isReadable: true });
@@ -35,7 +35,7 @@ export async function modeOf({ disk, directory }: LogFiles, record: LogRecord | 
 
 /** Reads the log's id from the first segment with a readable header. */
 async function findId(files: LogFiles): Promise<string | undefined> {
-  for (const number of await segmentsThere(files)) {
+  for (const number of await existingSegments(files)) {
     const header = await unlessDamaged(() => readHeader(files.disk, files.directory, number));
     if (header !== undefined) return header.log;
   }

@@ -6,7 +6,7 @@ import { lineBytesMax } from "../log/format/line.ts";
 const chunkBytes = 256 * 1024;
 const newline = 10;
 
-export interface Piece {
+export interface UntrustedLine {
   readonly offset: number;
   /** With its newline, if it has one. */
   readonly bytes: Uint8Array;
@@ -18,13 +18,17 @@ export interface Piece {
 }
 
 /** Yields chunks of pieces. Ends before `to` if the file does. */
-export async function* piecesOf(file: DiskFile, from: number, to: number): AsyncGenerator<readonly Piece[], void> {
+export async function* untrustedLines(
+  file: DiskFile,
+  from: number,
+  to: number,
+): AsyncGenerator<readonly UntrustedLine[], void> {
   let offset = from;
   let length = chunkBytes;
   while (offset < to) {
     const wanted = Math.min(length, to - offset);
     const chunk = await file.read(offset, wanted);
-    const pieces: Piece[] = [];
+    const pieces: UntrustedLine[] = [];
     let start = 0;
     for (let end = chunk.indexOf(newline) + 1; end > 0; end = chunk.indexOf(newline, start) + 1) {
       pieces.push({ offset: offset + start, bytes: chunk.subarray(start, end), isWhole: true });

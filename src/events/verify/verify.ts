@@ -17,11 +17,18 @@ import { checkGround, remakeGround, remedyOf } from "../../part/ground-check.ts"
 import { History } from "./history.ts";
 import { checkIndexes } from "./index-check.ts";
 import { reportLeftovers } from "./leftovers.ts";
-import { repairLog, type Repaired } from "./repair.ts";
-import { findPublished, findSegments, repairable, restore, type Published, type ChainedSegment } from "./published.ts";
+import { repairLog, type RepairResult } from "./repair.ts";
+import {
+  findPublished,
+  findSegments,
+  repairable,
+  restore,
+  type PublishedSegments,
+  type ChainedSegment,
+} from "./published.ts";
 import { lostType } from "./rewriter.ts";
 import { startOf, checkSegment, differenceOf, type CheckContext, type CheckState } from "./segment-check.ts";
-import { findUnopened, modeOf } from "./unopened.ts";
+import { findUnopenedLog, modeOf } from "./unopened.ts";
 import { checkWork } from "./work-check.ts";
 
 /** Returns a report of all damage. Rejects for other failures, such as missing permission or an abort. */
@@ -36,7 +43,7 @@ export async function verifyDirectory(ports: Ports, directory: string, options: 
   const { clock, random, disk } = ports;
   const aside = { disk, directory, newId: () => makeId(clock.wallMs(), random.bytes(16)) };
   const isRemade = options.repair === true && (await remakeGround(ports, path, aside));
-  const log = await findings.attempt({ path }, "The ground of this log", () => findUnopened(ports, directory));
+  const log = await findings.attempt({ path }, "The ground of this log", () => findUnopenedLog(ports, directory));
   if (log === undefined) return { ok: false, checked: 0, problems: findings.problems };
   const remedy = "It is in aside/, and a new one was created.";
   if (isRemade)
@@ -53,7 +60,7 @@ export async function verifyDirectory(ports: Ports, directory: string, options: 
 }
 
 /** Runs the work under the gate, so that no other process writes. */
-type WithGate = (work: () => Promise<Repaired | undefined>) => Promise<Repaired | undefined>;
+type WithGate = (work: () => Promise<RepairResult | undefined>) => Promise<RepairResult | undefined>;
 
 async function verifyPlace(files: LogFiles, options: VerifyOptions, withGate: WithGate): Promise<VerifyReport> {
   const before = await check(files, options);
@@ -71,7 +78,7 @@ async function verifyPlace(files: LogFiles, options: VerifyOptions, withGate: Wi
 }
 
 /** Returns the problems found before the repair, each with the action that was taken. */
-function problemsBefore(before: Checked, after: Checked, { lost, position }: Repaired): Problem[] {
+function problemsBefore(before: Checked, after: Checked, { lost, position }: RepairResult): Problem[] {
   const { ok } = after;
   const remedy =
     lost === 0
@@ -160,7 +167,7 @@ interface CheckTools {
 
 interface CheckedLines {
   readonly logId: string;
-  readonly published: Published;
+  readonly published: PublishedSegments;
   readonly segments: readonly ChainedSegment[];
   readonly state: CheckState;
 }
@@ -196,21 +203,21 @@ async function checkLines(
 }
 
 function compareWithEnd(
-  { tip, floor }: Published,
+  { tip, floor }: PublishedSegments,
   segments: readonly ChainedSegment[],
   state: CheckState,
   findings: Findings,
 ): void {
-  const spot = { ...state.good, path: segments.at(-1)?.path ?? state.good.path };
+  const location = { ...state.good, path: segments.at(-1)?.path ?? state.good.path };
   const difference = tip === undefined ? undefined : differenceOf(state, tip);
-  if (difference !== undefined) findings.damage(spot, `The log is published up to ${difference}.`);
+  if (difference !== undefined) findings.damage(location, `The log is published up to ${difference}.`);
   const { segment, length } = state;
   if (floor === undefined || length === undefined) return;
   if (segment > floor.segment || (segment === floor.segment && length >= floor.length)) return;
   const what = `Before the last restart the log was published up to segment ${floor.segment}, byte ${floor.length}, position ${floor.position}. Now it ends here, at position ${state.good.position}.`;
   const remedy =
     'Restore the file from a backup before you append anything. (With the durability "none" a power cut does this.)';
-  findings.damage(spot, what, remedy);
+  findings.damage(location, what, remedy);
 }
 
 async function bytesOf({ disk }: LogFiles, segments: readonly ChainedSegment[]): Promise<number> {

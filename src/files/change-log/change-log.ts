@@ -13,7 +13,7 @@ import { hasErrno } from "../../ports/disk-error.ts";
 import type { Change } from "../model/file-tree.ts";
 import { isDamagedRecord } from "../tree/damaged-record.ts";
 import type { FilesLayout } from "../tree/layout.ts";
-import { changeKind, changeOf, damagedChange, type NewChange, type Signature } from "./change-record.ts";
+import { changeKind, changeOf, damagedChange, type NewChange, type ChangeAuthor } from "./change-record.ts";
 import { Segments } from "./segment.ts";
 
 /** A process that loses this often reports RESOURCE_BUSY. */
@@ -32,7 +32,7 @@ const rememberedMax = 10_000;
 
 /** A change that has no number yet. */
 export interface StagedChange {
-  readonly record: { readonly id: string } & NewChange & Partial<Signature>;
+  readonly record: { readonly id: string } & NewChange & Partial<ChangeAuthor>;
   readonly temp: string;
   /** The bytes of the record's file. */
   readonly proof: Uint8Array;
@@ -40,13 +40,13 @@ export interface StagedChange {
 
 export interface ChangeLogOptions {
   /** Returns who announces a change, and when. */
-  readonly sign?: (() => Promise<Signature>) | undefined;
+  readonly sign?: (() => Promise<ChangeAuthor>) | undefined;
   /** Called when this process has begun a block: older blocks may now be folded. */
   readonly onNewBlock?: (() => void) | undefined;
 }
 
 /** A caller waiting for a number. */
-interface Waiting {
+interface WaitingChange {
   readonly staged: StagedChange;
   readonly resolve: (change: Change) => void;
   readonly reject: (error: unknown) => void;
@@ -57,7 +57,7 @@ export class ChangeLog {
   readonly #layout: FilesLayout;
   readonly #race: NumberRace;
   readonly #segments: Segments;
-  readonly #sign: (() => Promise<Signature>) | undefined;
+  readonly #sign: (() => Promise<ChangeAuthor>) | undefined;
   readonly #onNewBlock: (() => void) | undefined;
   /** Blocks that this process knows to exist. */
   readonly #blocks = new Set<string>();
@@ -79,7 +79,7 @@ export class ChangeLog {
    * was folded since.
    */
   #mustList: boolean;
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: WaitingChange[] = [];
   #isAnnouncing = false;
 
   constructor(staging: Staging, layout: FilesLayout, { sign, onNewBlock }: ChangeLogOptions = {}) {
@@ -140,12 +140,12 @@ export class ChangeLog {
   }
 
   /** Takes consecutive numbers for the group, then makes all of them durable. */
-  async #announceTogether(group: readonly Waiting[]): Promise<void> {
+  async #announceTogether(group: readonly WaitingChange[]): Promise<void> {
     await this.mustBeSame();
     // Losing the race shows that other processes have appended since.
     let last = this.#known > 0 && !this.#mustList ? this.#known : await this.last();
     await this.#makeDurable(last);
-    const taken: (Waiting & { readonly number: number })[] = [];
+    const taken: (WaitingChange & { readonly number: number })[] = [];
     for (const call of group)
       try {
         last = await this.#take(call.staged, last);

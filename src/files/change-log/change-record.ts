@@ -7,14 +7,14 @@ import type { Change, ChangedBy } from "../model/file-tree.ts";
 export type NewChange = Omit<Change, "number" | "by" | "at">;
 
 /** Who announces a change, and when. For people: Holdfast decides nothing by it. */
-export interface Signature {
+export interface ChangeAuthor {
   readonly by: ChangedBy;
   /** By the clock of that process, as an ISO string. */
   readonly at: string;
 }
 
 /** Records of earlier builds have no signature. */
-interface ChangeRecord extends NewChange, Partial<Signature> {
+interface ChangeRecord extends NewChange, Partial<ChangeAuthor> {
   /** Id of the append. After a lost reply it shows whose record has the number. */
   readonly id: string;
 }

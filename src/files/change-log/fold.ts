@@ -28,7 +28,7 @@ export interface FoldOptions {
   readonly afterMs?: number | undefined;
 }
 
-export class Folder {
+export class ChangeFolder {
   readonly #staging: Staging;
   readonly #layout: FilesLayout;
 

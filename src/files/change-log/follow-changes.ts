@@ -32,7 +32,7 @@ export async function* followChanges(
   try {
     for (let number = after; ;)
       for (const change of await readOrWait(tree, number, deadline)) {
-        await untilOver(tree, change, deadline);
+        await untilUnlocked(tree, change, deadline);
         yield change;
         deadline.throwIfOver();
         number = change.number;
@@ -54,7 +54,7 @@ export function isUnder({ path, from }: Change, directory: string): boolean {
  * Waits until the process that announced the change has released its paths. It acquires a shared
  * lock on them, which also completes what a dead process committed.
  */
-export async function untilOver(
+export async function untilUnlocked(
   tree: Tree,
   { path, from }: Change,
   { signal }: { readonly signal: AbortSignal },

@@ -14,7 +14,7 @@ const wantedMax = 64;
 /** How much of the text is compared word by word, to find letters with diacritics. */
 const comparedLength = 8_192;
 
-interface Wanted {
+interface SearchedWord {
   readonly word: string;
   readonly isPrefix: boolean;
 }
@@ -44,12 +44,12 @@ function findPlace(text: string, terms: readonly Term[]): number | undefined {
   return findFirst(text, whole) ?? findFirst(text, parts.slice(0, wantedMax));
 }
 
-function wordsOf(term: string, isPrefix: boolean): Wanted[] {
+function wordsOf(term: string, isPrefix: boolean): SearchedWord[] {
   const found = term.toLowerCase().match(words) ?? [];
   return found.map((word, index) => ({ word, isPrefix: isPrefix && index === found.length - 1 }));
 }
 
-function findFirst(text: string, wanted: readonly Wanted[]): number | undefined {
+function findFirst(text: string, wanted: readonly SearchedWord[]): number | undefined {
   const lower = text.toLowerCase();
   // Some letters are longer in lower case. Then offsets differ, and only words are compared.
   const places = lower.length === text.length ? wanted.map((each) => findWord(lower, each)) : [];
@@ -61,7 +61,7 @@ function findFirst(text: string, wanted: readonly Wanted[]): number | undefined 
  * Returns the first occurrence of `word` that is not part of a longer word; for a prefix, the first
  * that begins one.
  */
-function findWord(text: string, { word, isPrefix }: Wanted): number | undefined {
+function findWord(text: string, { word, isPrefix }: SearchedWord): number | undefined {
   let at = text.indexOf(word);
   for (let places = 0; at >= 0 && places < placesMax; places++) {
     if (isEdge(text, at) && (isPrefix || isEdge(text, at + word.length))) return at;
@@ -76,7 +76,7 @@ function isEdge(text: string, at: number): boolean {
   return !inWord.test(before) || !inWord.test(after) || isSpaceless(before) || isSpaceless(after);
 }
 
-function findFolded(text: string, wanted: readonly Wanted[]): number | undefined {
+function findFolded(text: string, wanted: readonly SearchedWord[]): number | undefined {
   const folded = wanted.map(({ word, isPrefix }) => ({ word: fold(word), isPrefix }));
   for (const { 0: found, index } of text.matchAll(words)) {
     const here = fold(found);

@@ -1,6 +1,6 @@
 // Vectors of an index, compared one by one: exact, and fast enough for tens of thousands.
 
-export interface Near {
+export interface SimilarVector {
   readonly id: number;
   /** Cosine, from -1 to 1. */
   readonly similarity: number;
@@ -23,9 +23,9 @@ export class Vectors {
   }
 
   /** Returns the nearest first. Vectors of another length belong to another model and are skipped. */
-  nearest(vector: readonly number[], limit: number, isWanted: (id: number) => boolean): Near[] {
+  nearest(vector: readonly number[], limit: number, isWanted: (id: number) => boolean): SimilarVector[] {
     const wanted = toUnitLength(Float32Array.from(vector));
-    const all: Near[] = [];
+    const all: SimilarVector[] = [];
     for (const [id, each] of this.#byId)
       if (each.length === wanted.length && isWanted(id)) all.push({ id, similarity: product(each, wanted) });
     return all.sort((a, b) => b.similarity - a.similarity).slice(0, limit);

@@ -3,7 +3,13 @@
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { isWithin } from "../../format/path-key.ts";
 import type { Added, AddOptions } from "../model/file-tree.ts";
-import { commit, type Call, type Committed, type OperationContext, type Plan } from "./commit.ts";
+import {
+  commit,
+  type OperationCall,
+  type CommittedOperation,
+  type OperationContext,
+  type OperationPlan,
+} from "./commit.ts";
 import { mustHaveNoMounts } from "./one-device.ts";
 import type { StagedDirectory } from "./staged-directory.ts";
 import { bringIn, bringInDirectories, findTarget, lockedFor, mustBeReachable, type FoundTarget } from "./target.ts";
@@ -11,7 +17,7 @@ import { bringIn, bringInDirectories, findTarget, lockedFor, mustBeReachable, ty
 /** No directory should have this many names of one kind. */
 const suffixMax = 10_000;
 
-interface AddPlan extends Plan, FoundTarget {
+interface AddPlan extends OperationPlan, FoundTarget {
   readonly target: string;
 }
 
@@ -22,7 +28,7 @@ export async function addDirectory(
   staged: StagedDirectory,
   { naming = "replace", ...options }: AddOptions,
 ): Promise<Added> {
-  const call: Call = { name: "add", path, ...options };
+  const call: OperationCall = { name: "add", path, ...options };
   const add = naming === "suffix" ? addUnderFreeName : addAt;
   const added = await add(context, call, staged, naming);
   if (added === undefined) throw exists(path);
@@ -36,10 +42,10 @@ export async function addDirectory(
  */
 async function addAt(
   context: OperationContext,
-  call: Call,
+  call: OperationCall,
   staged: StagedDirectory,
   naming: AddOptions["naming"],
-): Promise<Committed | undefined> {
+): Promise<CommittedOperation | undefined> {
   const { tree } = context;
   return await commit<AddPlan>(context, call, {
     plan: () => planAdd(context, call.path),
@@ -65,7 +71,11 @@ async function addAt(
 }
 
 /** Adds under the first of `path`, `path_1`, `path_2` … that is free and not locked. */
-async function addUnderFreeName(context: OperationContext, call: Call, staged: StagedDirectory): Promise<Committed> {
+async function addUnderFreeName(
+  context: OperationContext,
+  call: OperationCall,
+  staged: StagedDirectory,
+): Promise<CommittedOperation> {
   const { tree } = context;
   const { path: target } = await tree.locate(call.path);
   await ensureParent(context, call, target);
@@ -91,7 +101,7 @@ async function addUnderFreeName(context: OperationContext, call: Call, staged: S
  * Creates missing directories in a separate commit. Otherwise every caller that searches for a free
  * name would need the lock on the missing directory.
  */
-async function ensureParent(context: OperationContext, call: Call, target: string): Promise<void> {
+async function ensureParent(context: OperationContext, call: OperationCall, target: string): Promise<void> {
   const { tree } = context;
   if ((await findTarget(tree, target)).missing === undefined) return;
   await commit<AddPlan>(context, call, {

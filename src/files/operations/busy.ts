@@ -8,7 +8,7 @@ import { indexingTag, tagPrefix } from "../tree/layout.ts";
  * True if only the indexing of this process blocks, which locks the path for a moment to see that a
  * change is over.
  */
-export function isOwnGlance(error: HoldfastErrorOf<"LOCK_TIMEOUT">, own: string): boolean {
+export function isOwnIndexing(error: HoldfastErrorOf<"LOCK_TIMEOUT">, own: string): boolean {
   const { blockedBy } = error;
   return (
     blockedBy.length > 0 &&

@@ -31,7 +31,7 @@ import type { IndexQueue } from "../model/index-queue.ts";
 import { tagPrefix } from "../tree/layout.ts";
 import type { TreeReader } from "../tree/tree-reader.ts";
 import type { Tree } from "../tree/tree.ts";
-import { busyError, isOwnGlance } from "./busy.ts";
+import { busyError, isOwnIndexing } from "./busy.ts";
 
 /** If the plan changes this often, too many processes compete for the tree. */
 const plansMax = 1000;
@@ -51,7 +51,7 @@ export interface OperationContext {
 }
 
 /** One call of a user, as its operation gets it. */
-export interface Call extends FileOptions {
+export interface OperationCall extends FileOptions {
   /** "write", for messages. */
   readonly name: string;
   /** As the caller passed it. */
@@ -59,7 +59,7 @@ export interface Call extends FileOptions {
 }
 
 /** An operation's findings, and the locks that it needs. */
-export interface Plan {
+export interface OperationPlan {
   readonly requests: readonly (LocatedRequest & Required<Pick<LockRequest, "mode">>)[];
 }
 
@@ -67,7 +67,7 @@ export interface Plan {
 export type BeginSteps = (options?: DraftOptions) => Promise<RedoDraft>;
 
 /** A change to be committed. */
-export interface Draft {
+export interface OperationDraft {
   readonly change: NewChange;
   /** Stages the steps. */
   readonly stage: (steps: RedoDraft) => Promise<unknown>;
@@ -86,13 +86,13 @@ export interface Draft {
   readonly onDurable?: () => Promise<void>;
 }
 
-export interface Operation<P extends Plan> {
+export interface Operation<P extends OperationPlan> {
   plan(): Promise<P>;
   /** Called under the locks of the plan. Returns undefined if nothing is to be changed. */
-  draft(plan: P, begin: BeginSteps): Promise<Draft | undefined>;
+  draft(plan: P, begin: BeginSteps): Promise<OperationDraft | undefined>;
 }
 
-export interface Committed {
+export interface CommittedOperation {
   readonly change: Change;
   /** Id of the indexing task that holds the lock now; "" for none. */
   readonly task: string;
@@ -103,11 +103,11 @@ export interface Committed {
  * if there was nothing to change. Throws RESOURCE_BUSY, LOCK_LOST, OUTCOME_UNKNOWN, INDEX_FAILED,
  * and the errors of the operation.
  */
-export async function commit<P extends Plan>(
+export async function commit<P extends OperationPlan>(
   context: OperationContext,
-  call: Call,
+  call: OperationCall,
   operation: Operation<P>,
-): Promise<Committed | undefined> {
+): Promise<CommittedOperation | undefined> {
   const { clock } = context.tree.ground.ports;
   const wait = { startMs: clock.monotonicMs(), timeoutMs: call.timeoutMs ?? context.timeoutMs };
   for (let plans = 1; plans <= plansMax; plans++) {
@@ -119,8 +119,8 @@ export async function commit<P extends Plan>(
       begun.push(steps);
       return steps;
     };
-    let committed: Committed;
-    let draft: Draft | undefined;
+    let committed: CommittedOperation;
+    let draft: OperationDraft | undefined;
     try {
       // Another process may have changed the tree before the locks were granted.
       const plan = await operation.plan();
@@ -149,7 +149,7 @@ export async function commit<P extends Plan>(
 }
 
 /** Stages, announces, hides, commits and applies, in this order. */
-async function carryOut(context: OperationContext, draft: Draft, steps: RedoDraft): Promise<Change> {
+async function carryOut(context: OperationContext, draft: OperationDraft, steps: RedoDraft): Promise<Change> {
   const { changes } = context.tree;
   const { change, stage, takesAway, isOneWait = false } = draft;
   if (!isOneWait) await stage(steps);
@@ -170,8 +170,8 @@ async function carryOut(context: OperationContext, draft: Draft, steps: RedoDraf
 
 async function lock(
   { tree }: OperationContext,
-  { name, path, within, signal }: Call,
-  { requests }: Plan,
+  { name, path, within, signal }: OperationCall,
+  { requests }: OperationPlan,
   timeoutMs: number,
 ): Promise<{ readonly locks: TablePathLocks; readonly hold: PathHold }> {
   const locks = await tree.locksFor(within);
@@ -182,7 +182,7 @@ async function lock(
     } catch (error) {
       if (!isHoldfastError(error, "LOCK_TIMEOUT")) throw busyError(name, path, error, undefined);
       const own = (await tree.ground.session()).holder.id;
-      if (leftMs >= glanceMsMax || !isOwnGlance(error, own)) throw busyError(name, path, error, own);
+      if (leftMs >= glanceMsMax || !isOwnIndexing(error, own)) throw busyError(name, path, error, own);
     }
 }
 
@@ -200,7 +200,12 @@ async function hide({ queue }: OperationContext, change: Change): Promise<void> 
  * Transfers the lock to the task that indexes the change, and returns the task's id. Without an
  * index, releases the lock.
  */
-async function handOver(context: OperationContext, change: Change, hold: PathHold, { within }: Call): Promise<string> {
+async function handOver(
+  context: OperationContext,
+  change: Change,
+  hold: PathHold,
+  { within }: OperationCall,
+): Promise<string> {
   const { tree, queue } = context;
   if (!queue.isOn) return "";
   // A hold within another one ends with it, and cannot be transferred to another process.
@@ -229,7 +234,7 @@ async function wake({ queue }: OperationContext, change: Change, token?: string)
   }
 }
 
-function needsSameLocks({ requests: one }: Plan, { requests: other }: Plan): boolean {
+function needsSameLocks({ requests: one }: OperationPlan, { requests: other }: OperationPlan): boolean {
   return (
     one.length === other.length &&
     one.every(({ path, mode }, index) => other[index]?.path === path && other[index].mode === mode)

@@ -5,11 +5,11 @@ import type { FileStat } from "../../ports/disk.ts";
 import type { FileOptions } from "../model/file-tree.ts";
 import { noSuchFile } from "../tree/tree-reader.ts";
 import type { Located } from "../../locks/naming/lock-key.ts";
-import { commit, type OperationContext, type Plan } from "./commit.ts";
+import { commit, type OperationContext, type OperationPlan } from "./commit.ts";
 import { mustNotBeMounted } from "./one-device.ts";
 import { bringInDirectories, findTarget, lockedFor, mustBeReachable, type FoundTarget } from "./target.ts";
 
-interface MovePlan extends Plan {
+interface MovePlan extends OperationPlan {
   readonly source: Located;
   readonly target: Located;
   /** The entry at the source. */

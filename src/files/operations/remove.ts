@@ -3,10 +3,10 @@ import type { FileStat } from "../../ports/disk.ts";
 import type { Located } from "../../locks/naming/lock-key.ts";
 import type { FileOptions } from "../model/file-tree.ts";
 import { noSuchFile } from "../tree/tree-reader.ts";
-import { commit, type OperationContext, type Plan } from "./commit.ts";
+import { commit, type OperationContext, type OperationPlan } from "./commit.ts";
 import { mustHaveNoMounts } from "./one-device.ts";
 
-interface RemovePlan extends Plan {
+interface RemovePlan extends OperationPlan {
   readonly target: Located;
   readonly found: FileStat | undefined;
 }

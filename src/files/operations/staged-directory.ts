@@ -10,7 +10,7 @@ import { writeBody } from "../../part/body.ts";
 import { readChunks } from "../../part/read-chunks.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
-import { findNameOddity } from "../tree/odd-entry.ts";
+import { findUnusableName } from "../tree/unusable-entry.ts";
 import type { Tree } from "../tree/tree.ts";
 
 /** Files synced in parallel. */
@@ -144,7 +144,7 @@ async function collect(disk: Disk, root: string, directory: string, entries: Sta
   const absolute = directory === "" ? root : `${root}/${directory}`;
   for (const name of (await disk.list(absolute)).sort()) {
     const path = directory === "" ? name : `${directory}/${name}`;
-    const why = findNameOddity(path);
+    const why = findUnusableName(path);
     if (why !== undefined) throw invalid(root, `${path} in it: ${why.slice(0, -1)}`);
     if (await isLink(disk, `${root}/${path}`))
       throw invalid(root, `${path} in it is a symbolic link. Put the file itself there`);

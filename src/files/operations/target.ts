@@ -20,7 +20,7 @@ export interface FoundTarget {
 }
 
 /** Makes a new file or directory at the path that it gets; durable when it resolves. */
-export type Fill = (path: string) => Promise<void>;
+export type CreateEntry = (path: string) => Promise<void>;
 
 /** Stats the target and the directories above it, bypassing caches. */
 export async function findTarget(tree: Tree, path: string): Promise<FoundTarget> {
@@ -57,7 +57,7 @@ export async function bringIn(
   tree: Tree,
   steps: RedoDraft,
   { target, missing }: FoundTarget & { readonly target: string },
-  fill: Fill,
+  fill: CreateEntry,
 ): Promise<FileStat> {
   if (missing === undefined) return await steps.in({ path: target, key: tree.keyOf(target) }, fill);
   return await steps.in({ path: missing, key: tree.keyOf(missing) }, (staged) =>
@@ -100,7 +100,7 @@ async function fillDirectories(
   disk: Disk,
   { highest, target }: { readonly highest: string; readonly target: string },
   staged: string,
-  fill: Fill,
+  fill: CreateEntry,
 ): Promise<void> {
   const names = target.slice(highest.length + 1).split("/");
   const made = [staged, ...names.slice(0, -1).map((_, index) => `${staged}/${names.slice(0, index + 1).join("/")}`)];

@@ -11,10 +11,10 @@ import { diskError, hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
 import type { ChangeContent, FileInfo, FileOptions, WriteOptions } from "../model/file-tree.ts";
 import { stampOf, stampOfDigest } from "../tree/stamps.ts";
-import { commit, type Draft, type OperationContext, type Plan } from "./commit.ts";
-import { bringIn, findTarget, lockedFor, mustBeReachable, type Fill, type FoundTarget } from "./target.ts";
+import { commit, type OperationDraft, type OperationContext, type OperationPlan } from "./commit.ts";
+import { bringIn, findTarget, lockedFor, mustBeReachable, type CreateEntry, type FoundTarget } from "./target.ts";
 
-interface WritePlan extends Plan, FoundTarget {
+interface WritePlan extends OperationPlan, FoundTarget {
   /** The path below the root, with symbolic links resolved. */
   readonly target: string;
 }
@@ -24,7 +24,7 @@ interface NewContent {
   readonly size: number;
   readonly stamp: string;
   /** Returns the function that makes the file. `found` is the file that it replaces. */
-  readonly fillFor: (found: FileStat | undefined) => Fill;
+  readonly fillFor: (found: FileStat | undefined) => CreateEntry;
 }
 
 export async function writeFile(
@@ -46,7 +46,7 @@ export async function writeFile(
       throw error;
     },
   );
-  const fill: Fill = async (target) => {
+  const fill: CreateEntry = async (target) => {
     if (!(await moveOnce(disk, staged, target))) throw diskError("ENOENT", "rename", staged);
   };
   try {
@@ -126,7 +126,7 @@ function draftWrite(
   plan: WritePlan,
   content: NewContent,
   onMade: (file: FileStat) => void = () => undefined,
-): Draft {
+): OperationDraft {
   const { target, missing, found } = plan;
   mustBeReachable(target, plan);
   return {

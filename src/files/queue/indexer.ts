@@ -35,9 +35,9 @@ export interface IndexingOptions {
   readonly isUnlocked?: boolean | undefined;
 }
 
-export class NeedsLock extends Error {}
+export class LockRequired extends Error {}
 
-export interface Indexed {
+export interface IndexedChange {
   readonly outcome: Pick<Outcome, "change" | "paths" | "documents">;
   /** Directories whose entries may have changed. */
   readonly directories: ReadonlySet<string>;
@@ -67,7 +67,7 @@ export class Indexer {
    * function fails or times out for the only file of a change. If the function fails for one of
    * many files, only that file is set apart.
    */
-  async index(change: Change, options: IndexingOptions = {}): Promise<Indexed> {
+  async index(change: Change, options: IndexingOptions = {}): Promise<IndexedChange> {
     /** The paths whose current state this work has determined. */
     const paths: string[] = [];
     const directories = new Set<string>();
@@ -82,7 +82,7 @@ export class Indexer {
       paths.push(path);
       // A file that was replaced is handled below.
       if (look?.kind === "directory" && options.isUnlocked === true && isAddable(change, path))
-        throw new NeedsLock(path);
+        throw new LockRequired(path);
       if (look?.kind !== "file") await this.#sharedIndex?.remove(path);
       if (look === undefined) continue;
       if (look.kind === "directory") directories.add(path);
@@ -237,7 +237,7 @@ function directoriesAbove(path: string): string[] {
 }
 
 /** The abort reason for a slow file: it gets a separate change. */
-class SetApart extends Error {
+class IndexedSeparately extends Error {
   constructor(path: string) {
     super(`${path} takes longer than the other files of its change: it is indexed on its own.`);
   }
@@ -257,7 +257,7 @@ class SlowFiles {
     this.#clock = clock;
   }
 
-  /** Runs the work on a file. Its signal aborts with SetApart when only slow files are left. */
+  /** Runs the work on a file. Its signal aborts with IndexedSeparately when only slow files are left. */
   async run(path: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const controller = new AbortController();
     this.#running.set(path, { sinceMs: this.#clock.monotonicMs(), controller });
@@ -282,7 +282,7 @@ class SlowFiles {
     const youngestMs = Math.max(...[...this.#running.values()].map(({ sinceMs }) => sinceMs));
     const leftMs = Math.max(0, youngestMs + slowMs - this.#clock.monotonicMs());
     this.#stopAlarm = this.#clock.alarm(leftMs, () => {
-      for (const [path, { controller }] of this.#running) controller.abort(new SetApart(path));
+      for (const [path, { controller }] of this.#running) controller.abort(new IndexedSeparately(path));
     });
   }
 }

@@ -9,7 +9,7 @@ const pauseMs = { min: 100, max: 5_000 };
 const rememberedMax = 10_000;
 
 /** Thrown if the paths are locked and the other workers of this process already wait. */
-export class OthersWait extends Error {}
+export class AllWorkersWaiting extends Error {}
 
 export interface WaitOptions {
   /** True for a ticket that is processed alone. */
@@ -29,14 +29,14 @@ export class LockWaits {
     this.#workers += count;
   }
 
-  /** Returns the result of `acquire`, after a wait if this worker may wait. Throws OthersWait. */
+  /** Returns the result of `acquire`, after a wait if this worker may wait. Throws AllWorkersWaiting. */
   async get<T>(acquire: (timeoutMs: number) => Promise<T>, { isAlone = false }: WaitOptions = {}): Promise<T> {
     try {
       return await acquire(0);
     } catch (error) {
       if (!isHoldfastError(error, "LOCK_TIMEOUT")) throw error;
       // A ticket that is processed alone blocks all others.
-      if (isAlone || this.#waiting + 1 >= this.#workers) throw new OthersWait(error.message, { cause: error });
+      if (isAlone || this.#waiting + 1 >= this.#workers) throw new AllWorkersWaiting(error.message, { cause: error });
     }
     this.#waiting++;
     try {

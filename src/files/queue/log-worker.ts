@@ -15,7 +15,7 @@ import type { Change } from "../model/file-tree.ts";
 import { resetIfDamaged } from "../tree/damaged-record.ts";
 import { indexingTag } from "../tree/layout.ts";
 import type { Tree } from "../tree/tree.ts";
-import { isOfWork, NeedsLock } from "./indexer.ts";
+import { isOfWork, LockRequired } from "./indexer.ts";
 import type { TaskContext } from "./task-context.ts";
 import type { IndexTask } from "./task.ts";
 import type { Worker } from "./worker.ts";
@@ -281,7 +281,7 @@ export class LogWorker {
     } catch (error) {
       signal.throwIfAborted();
       if (isOfWork(error)) throw error;
-      await (error instanceof NeedsLock ? this.#publish(number) : this.#publish(number, { failures: 1 }));
+      await (error instanceof LockRequired ? this.#publish(number) : this.#publish(number, { failures: 1 }));
     } finally {
       waits.latch.leave();
     }

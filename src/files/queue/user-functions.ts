@@ -22,7 +22,7 @@ export interface Summary {
   readonly overview: string;
 }
 
-export interface Memory {
+export interface ExtractedMemory {
   readonly path: string;
   readonly text: string;
 }
@@ -92,7 +92,7 @@ export class UserFunctions {
   }
 
   /** Returns the memories of an archive; empty without such a function. */
-  async memories(archive: Archive, signal: AbortSignal): Promise<readonly Memory[]> {
+  async memories(archive: Archive, signal: AbortSignal): Promise<readonly ExtractedMemory[]> {
     const extract = this.#given.sessions?.extract;
     if (extract === undefined) return [];
     const memories = await this.#call(`extract of session ${archive.session}`, signal, (options) =>

@@ -18,7 +18,7 @@ import {
   type EarlierAttempts,
 } from "./given-up.ts";
 import type { Indexer, IndexingOptions } from "./indexer.ts";
-import { OthersWait } from "./lock-waits.ts";
+import { AllWorkersWaiting } from "./lock-waits.ts";
 import { taskOf, type IndexTask, type Task } from "./task.ts";
 import type { TaskContext } from "./task-context.ts";
 
@@ -60,12 +60,12 @@ export class Worker {
       const done = await this.#together(deaths >= deathsTogetherMax, (isAlone) =>
         this.#orWaitForRoom(delivery, isAlone),
       );
-      if (done === undefined) throw new OthersWait("Another ticket is worked on alone.");
+      if (done === undefined) throw new AllWorkersWaiting("Another ticket is worked on alone.");
       waits.forget(delivery.id);
       this.#failures.delete(delivery.id);
       return done.result;
     } catch (error) {
-      if (!(error instanceof OthersWait)) throw error;
+      if (!(error instanceof AllWorkersWaiting)) throw error;
       await delivery.postpone({ delayMs: waits.nextPauseMs(delivery.id) });
       return undefined;
     } finally {
@@ -275,7 +275,7 @@ export class Worker {
     }
   }
 
-  /** Acquires a lock as `LockWaits` allows. Throws OthersWait. */
+  /** Acquires a lock as `LockWaits` allows. Throws AllWorkersWaiting. */
   async #acquire<T>(acquire: (timeoutMs: number) => Promise<T>, isAlone: boolean): Promise<T> {
     return await this.#context.waits.get(
       (timeoutMs) => (timeoutMs === 0 ? acquire(timeoutMs) : this.#waitFor(() => acquire(timeoutMs))),

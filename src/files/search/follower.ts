@@ -21,7 +21,7 @@ interface ChangedPath {
   readonly change: number;
 }
 
-interface Loaded {
+interface LoadedIndex {
   readonly record: IndexRecord;
   readonly engine: Engine;
   /** All changes up to this one are in the engine. */
@@ -37,7 +37,7 @@ export class Follower {
   readonly #clock: Clock;
   readonly #givenIndex: DerivedIndex | undefined;
   readonly #EngineClass: typeof GivenEngine;
-  #loaded: Loaded | undefined;
+  #loaded: LoadedIndex | undefined;
   #running: Promise<void> | undefined;
   #next: Promise<void> | undefined;
   #lookedAtMs = -Infinity;
@@ -112,7 +112,7 @@ export class Follower {
     await changes.mustBeSame();
     const record = await this.#derived.decideIndex();
     if (this.#loaded?.record.id !== record.id) await this.#load(record);
-    const loaded = this.#loaded as Loaded;
+    const loaded = this.#loaded as LoadedIndex;
     const last = await changes.last();
     const pending = this.pendingUpTo(last);
     for (const number of await outcomes.among(pending)) {
@@ -132,7 +132,7 @@ export class Follower {
     const snapshot = givenIndex === undefined ? await snapshots.find(record.id) : undefined;
     const engine =
       givenIndex === undefined ? await openBuiltIn(clock, snapshot?.bytes) : engineOf(givenIndex, this.#EngineClass);
-    const loaded: Loaded = {
+    const loaded: LoadedIndex = {
       record,
       engine: engine ?? new BuiltInEngine(await TextIndex.open(), clock),
       position: Math.max(inSnapshot, record.base - 1),
@@ -153,7 +153,7 @@ export class Follower {
    * True if a newer snapshot exists. The outcomes that it contains are removed, so a process that
    * missed them starts with that snapshot.
    */
-  async #isInSnapshot({ record, position }: Loaded): Promise<boolean> {
+  async #isInSnapshot({ record, position }: LoadedIndex): Promise<boolean> {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#lookedAtMs < snapshotLookMs) return false;
     this.#lookedAtMs = nowMs;
@@ -161,7 +161,7 @@ export class Follower {
     return found !== undefined && found.record.position > position;
   }
 
-  async #apply(loaded: Loaded, { change, paths, documents, hasMore }: Outcome): Promise<void> {
+  async #apply(loaded: LoadedIndex, { change, paths, documents, hasMore }: Outcome): Promise<void> {
     const { documents: all } = this.#derived;
     if (!(loaded.engine instanceof SharedEngine)) {
       // Add first, then remove: a search in between finds a file that stays.
@@ -174,13 +174,13 @@ export class Follower {
     loaded.removals = loaded.removals.filter((removal) => removal.change > loaded.position + 1);
   }
 
-  async #drop(loaded: Loaded, path: string, change: number): Promise<void> {
+  async #drop(loaded: LoadedIndex, path: string, change: number): Promise<void> {
     loaded.removals.push({ path, change });
     const lost = await loaded.engine.drop(path, change);
     if (lost.length > 0) await this.#put(loaded, this.#read(lost));
   }
 
-  async #put(loaded: Loaded, documents: AsyncIterable<Document>): Promise<void> {
+  async #put(loaded: LoadedIndex, documents: AsyncIterable<Document>): Promise<void> {
     let files: IndexedText[] = [];
     for await (const { path, stamp, change, text, vector } of documents) {
       if (this.isTakenAway({ path, change }, loaded.removals)) continue;

@@ -23,7 +23,7 @@ export interface IndexedContent {
  * - "unindexed": the index has another content, and it is unknown which program wrote the file.
  * - "foreign": no change brought this content.
  */
-export type Verdict = "explained" | "unindexed" | "foreign";
+export type ForeignVerdict = "explained" | "unindexed" | "foreign";
 
 export class ForeignChanges {
   readonly #derived: Derived;
@@ -39,7 +39,7 @@ export class ForeignChanges {
     path: string,
     stamp: string,
     findIndexed: () => Promise<IndexedContent | undefined>,
-  ): Promise<{ readonly verdict: Verdict; readonly indexed?: IndexedContent }> {
+  ): Promise<{ readonly verdict: ForeignVerdict; readonly indexed?: IndexedContent }> {
     await this.#follower.refresh();
     const last = await this.#derived.tree.changes.last();
     if (await this.#isWaitedFor(path, last)) return { verdict: "explained" };
@@ -78,7 +78,7 @@ export class ForeignChanges {
     return false;
   }
 
-  async #verdictOf(change: Change | "many" | undefined): Promise<Verdict> {
+  async #verdictOf(change: Change | "many" | undefined): Promise<ForeignVerdict> {
     if (change === undefined) return "foreign";
     if (change === "many") return "unindexed";
     // A search must not retry a file that cannot be indexed.

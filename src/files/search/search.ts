@@ -11,7 +11,7 @@ const parallel = 8;
 
 type IndexHit = SearchHit & { readonly stamp?: string };
 
-export interface SearchParts {
+export interface SearchContext {
   readonly search: DerivedIndex["search"];
   readonly vector?: readonly number[] | undefined;
   /** Returns the current stamp of the file. */
@@ -28,7 +28,7 @@ export function checkSearch(text: string, options: SearchOptions): void {
     throw new RangeError(`search: limit must be a whole number from 1 to ${limitMax}, not ${limit}.`);
 }
 
-export async function search(parts: SearchParts, text: string, options: SearchOptions): Promise<SearchHit[]> {
+export async function search(parts: SearchContext, text: string, options: SearchOptions): Promise<SearchHit[]> {
   const { limit = limitDefault, under, signal } = options;
   const verdicts = new Map<string, boolean>();
   // If hits are dropped as stale, request more.
@@ -51,7 +51,7 @@ export async function search(parts: SearchParts, text: string, options: SearchOp
 }
 
 async function ask(
-  parts: SearchParts,
+  parts: SearchContext,
   text: string,
   options: Parameters<DerivedIndex["search"]>[1],
 ): Promise<readonly IndexHit[]> {
@@ -64,7 +64,7 @@ async function ask(
   }
 }
 
-async function isTrue(parts: SearchParts, hit: IndexHit): Promise<boolean> {
+async function isTrue(parts: SearchContext, hit: IndexHit): Promise<boolean> {
   let stamp: string | undefined;
   try {
     stamp = await parts.findStamp(hit.path);

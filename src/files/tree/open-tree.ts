@@ -8,7 +8,7 @@ import { holdfastError } from "../../errors.ts";
 import { findLockDirectories, hasLocks } from "../../locks/naming/lock-root.ts";
 import type { PathLocks } from "../../locks/path/path-locks.ts";
 import { TablePathLocks } from "../../locks/path/table-path-locks.ts";
-import { joinOrLook } from "../../part/part.ts";
+import { joinOrOpenReadOnly } from "../../part/part.ts";
 import { Reserve } from "../../part/reserve.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { FilesLayout } from "./layout.ts";
@@ -43,8 +43,8 @@ export async function openTree(ports: Ports, directory: string, options: OpenTre
     return await openOn(await reserve.use(() => Ground.open(ports, path, { leaseMs, create, id })), root, {});
   };
   const look = async (): Promise<OpenedTree> =>
-    await openOn(await Ground.openUnjoined(ports, path, { leaseMs }), root, { toLook: true });
-  return await joinOrLook(
+    await openOn(await Ground.openUnjoined(ports, path, { leaseMs }), root, { listOnly: true });
+  return await joinOrOpenReadOnly(
     { what: "tree of files" },
     root,
     join,
@@ -76,7 +76,7 @@ function unjoined({ disk, random }: Ports): Staging {
   };
 }
 
-async function openOn(ground: Ground, root: string, options: { readonly toLook?: boolean }): Promise<OpenedTree> {
+async function openOn(ground: Ground, root: string, options: { readonly listOnly?: boolean }): Promise<OpenedTree> {
   try {
     const locks = await TablePathLocks.open(ground, { root, ownsGround: true, ...options });
     return { tree: await Tree.open({ root, ground, locks: async () => locks }), close: () => locks.close() };

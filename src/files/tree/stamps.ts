@@ -16,7 +16,7 @@ const readingsMax = 3;
 const digits = 32;
 
 /** A file as it was when it was read. */
-export interface Stamped {
+export interface StampedFile {
   readonly stamp: string;
   readonly stat: FileStat;
 }
@@ -34,7 +34,7 @@ export class Stamps {
   readonly #disk: Disk;
   readonly #clock: Pick<Clock, "wallMs">;
   /** Stamps by the identity of the file, in the order in which they were remembered. */
-  readonly #remembered = new Map<string, Stamped>();
+  readonly #remembered = new Map<string, StampedFile>();
 
   constructor(disk: Disk, clock: Pick<Clock, "wallMs">) {
     this.#disk = disk;
@@ -48,7 +48,7 @@ export class Stamps {
   }
 
   /** Returns the stamp of the file at `path`, which is absolute. Fails like the disk. */
-  async get(path: string): Promise<Stamped> {
+  async get(path: string): Promise<StampedFile> {
     const file = await this.#disk.open(path, "read");
     try {
       for (let reading = 1; ; reading++) {
@@ -86,7 +86,7 @@ export class Stamps {
     return this.#disk.volume.kind === "local" && this.#clock.wallMs() - ctimeMs >= stepMs;
   }
 
-  #remember(stamped: Stamped, isSettled: boolean): void {
+  #remember(stamped: StampedFile, isSettled: boolean): void {
     const { identity } = stamped.stat;
     this.#remembered.delete(identity);
     if (!isSettled) return;

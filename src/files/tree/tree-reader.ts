@@ -5,7 +5,7 @@ import { hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
 import type { FileInfo, ListOptions } from "../model/file-tree.ts";
 import type { IndexQueue } from "../model/index-queue.ts";
-import { findOddity, inspect, inspectLink } from "./odd-entry.ts";
+import { findUnusable, inspect, inspectLink } from "./unusable-entry.ts";
 import type { Stamps } from "./stamps.ts";
 import type { Tree } from "./tree.ts";
 
@@ -130,7 +130,7 @@ export class TreeReader {
     try {
       return await this.#namesIn(directory);
     } catch (error) {
-      const what = isHoldfastError(error, "TOO_LARGE") ? error.message : findOddity(error);
+      const what = isHoldfastError(error, "TOO_LARGE") ? error.message : findUnusable(error);
       if (what === undefined) throw error;
       onProblem?.({ path: directory, what });
       return [];

@@ -12,8 +12,8 @@ import { Reserve } from "../../part/reserve.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
 import { ChangeLog } from "../change-log/change-log.ts";
-import { Folder, type FoldOptions } from "../change-log/fold.ts";
-import type { Signature } from "../change-log/change-record.ts";
+import { ChangeFolder, type FoldOptions } from "../change-log/fold.ts";
+import type { ChangeAuthor } from "../change-log/change-record.ts";
 import { FilesLayout } from "./layout.ts";
 
 /**
@@ -69,7 +69,7 @@ export class Tree {
   async foldChanges(options: Pick<FoldOptions, "afterMs"> = {}): Promise<number> {
     const { ports, staging } = this.ground;
     if (this.disk.volume.kind !== "local" || !(await (await this.locks()).table.hasDeltas())) return 0;
-    return await new Folder(staging, this.layout).fold({ nowMs: ports.clock.wallMs(), ...options });
+    return await new ChangeFolder(staging, this.layout).fold({ nowMs: ports.clock.wallMs(), ...options });
   }
 
   /** Returns the locks for a call: those of the tree, or those that granted the hold `within`. Throws TypeError. */
@@ -177,7 +177,7 @@ export class Tree {
   }
 }
 
-async function sign(ground: Ground): Promise<Signature> {
+async function sign(ground: Ground): Promise<ChangeAuthor> {
   const { id, name, host, pid } = (await ground.session()).holder;
   const at = new Date(ground.ports.clock.wallMs()).toISOString();
   return { by: { id, ...(name === "" ? {} : { name }), host, pid }, at };

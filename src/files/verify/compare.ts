@@ -5,13 +5,13 @@ import type { Document } from "../documents/document.ts";
 import type { ListOptions } from "../model/file-tree.ts";
 import type { TaskContext } from "../queue/task-context.ts";
 import type { ForeignChanges } from "../search/foreign-changes.ts";
-import { findOddity } from "../tree/odd-entry.ts";
+import { findUnusable } from "../tree/unusable-entry.ts";
 
 export interface CompareOptions extends Cancel, Pick<ListOptions, "onProblem"> {
   readonly repair?: boolean;
 }
 
-export interface Compared {
+export interface ComparedFile {
   readonly path: string;
   readonly isIndexed: boolean;
   /** True if no change by Holdfast brought its content. */
@@ -24,7 +24,7 @@ export async function* compare(
   context: Pick<TaskContext, "derived" | "announce">,
   foreign: ForeignChanges,
   { signal, repair = false, onProblem }: CompareOptions,
-): AsyncGenerator<Compared> {
+): AsyncGenerator<ComparedFile> {
   const { derived } = context;
   const { reader, documents } = derived;
   for await (const { path, directory } of reader.list("", { deep: true, signal, onProblem })) {
@@ -33,7 +33,7 @@ export async function* compare(
     try {
       stamp = await derived.findStamp(path);
     } catch (error) {
-      const problem = findOddity(error) ?? (isHoldfastError(error, "IO_ERROR") ? error.message : undefined);
+      const problem = findUnusable(error) ?? (isHoldfastError(error, "IO_ERROR") ? error.message : undefined);
       if (problem === undefined) throw error;
       yield { path, isIndexed: false, problem };
       continue;

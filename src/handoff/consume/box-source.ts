@@ -21,7 +21,7 @@ import { isUnreadable } from "../../durable/publish/record-file.ts";
 import type { Box } from "../box/box.ts";
 import type { Arrivals } from "../deliver/arrivals.ts";
 import type { ClaimRequest, Outputs, Payload, Settler, TicketSource } from "../deliver/settler.ts";
-import { findVerdict, pauseAfterMs, type Verdict } from "../deliver/verdict.ts";
+import { findVerdict, pauseAfterMs, type TicketVerdict } from "../deliver/verdict.ts";
 import { findCommitted, type LedgerEntry } from "../ledger/ledger.ts";
 import type { ParkedTicket } from "../model/delivery.ts";
 import type { AttemptNote } from "../model/handoff.ts";
@@ -30,7 +30,7 @@ import { attemptOf } from "../model/ticket-name.ts";
 import type { Pause } from "../operate/pause.ts";
 import type { TargetBoxes } from "../publish/target-boxes.ts";
 import type { Recovery } from "../recover/recovery.ts";
-import type { Claimed } from "./claim.ts";
+import type { ClaimedTicket } from "./claim.ts";
 import type { Claimer, LeasedClaim } from "./claimer.ts";
 import { StagedOutputs } from "./outputs.ts";
 import { describeParked, park } from "./parked.ts";
@@ -102,7 +102,7 @@ export class BoxSource implements TicketSource {
     await this.#claimer.close();
   }
 
-  #settlerOf(leased: LeasedClaim, claim: Claimed): Settler {
+  #settlerOf(leased: LeasedClaim, claim: ClaimedTicket): Settler {
     return new BoxSettler(this.#box, claim, this.#targets, () => this.#claimer.end(leased));
   }
 
@@ -147,7 +147,7 @@ export class BoxSource implements TicketSource {
     return undefined;
   }
 
-  async #reject(claim: Claimed, { outcome, reason }: Verdict, attempts: number, fail: Fail): Promise<void> {
+  async #reject(claim: ClaimedTicket, { outcome, reason }: TicketVerdict, attempts: number, fail: Fail): Promise<void> {
     const attempt = attemptOf(claim.name);
     if (outcome !== "retry") await fail(outcome, reason);
     else if (attempt >= attempts) await fail("fail", reason);
@@ -155,7 +155,7 @@ export class BoxSource implements TicketSource {
   }
 
   /** Steps 7 and 8, for a ticket whose key is committed. */
-  async #finish(claim: Claimed, before: LedgerEntry, attempts: number, fail: Fail): Promise<void> {
+  async #finish(claim: ClaimedTicket, before: LedgerEntry, attempts: number, fail: Fail): Promise<void> {
     try {
       await publishSent(this.#box, before, this.#targets);
     } catch (error) {
@@ -174,18 +174,18 @@ export class BoxSource implements TicketSource {
 class BoxSettler implements Settler {
   readonly manifest: Manifest;
   readonly attempt: number;
-  readonly session: Claimed["session"];
+  readonly session: ClaimedTicket["session"];
   readonly payload: Payload;
   readonly outputs: Outputs;
   readonly #box: Box;
-  readonly #claim: Claimed;
+  readonly #claim: ClaimedTicket;
   readonly #targets: TargetBoxes;
   readonly #files: PayloadFiles;
   readonly #staged: StagedOutputs;
   readonly #progress: ProgressNote;
   readonly #onEnd: () => Promise<void>;
 
-  constructor(box: Box, claim: Claimed, targets: TargetBoxes, onEnd: () => Promise<void>) {
+  constructor(box: Box, claim: ClaimedTicket, targets: TargetBoxes, onEnd: () => Promise<void>) {
     const staged = new StagedOutputs(box, claim);
     const files = new PayloadFiles(box, claim);
     this.manifest = claim.ticket.manifest;

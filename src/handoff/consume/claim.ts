@@ -29,7 +29,7 @@ const minutesMax = 1_000_000;
 /** The directory of a minute is removed if it is empty this long after that minute. */
 const keepMs = 120_000;
 
-export interface Claimed {
+export interface ClaimedTicket {
   readonly session: HolderSession;
   readonly name: TicketName;
   readonly path: string;
@@ -37,13 +37,13 @@ export interface Claimed {
 }
 
 /** The ticket that this session claimed; `damage` says why it cannot be read. */
-export type Claim =
-  | Claimed
+export type ClaimResult =
+  | ClaimedTicket
   | { readonly session: HolderSession; readonly name: TicketName; readonly path: string; readonly damage: Error };
 
 /** Claims the next ticket without a group. Returns undefined if there is none. */
-export async function claimNext(box: Box): Promise<Claim | undefined> {
-  return await new Incoming(box).claim(await box.ground.session());
+export async function claimNext(box: Box): Promise<ClaimResult | undefined> {
+  return await new IncomingTickets(box).claim(await box.ground.session());
 }
 
 /** Returns undefined if another process has it. */
@@ -52,7 +52,7 @@ export async function claimTicket(
   session: HolderSession,
   from: string,
   name: TicketName,
-): Promise<Claim | undefined> {
+): Promise<ClaimResult | undefined> {
   const claimed = claimedOf(name);
   const path = await moveToHolder(box, session, from, claimed);
   if (path === undefined) return undefined;
@@ -103,7 +103,7 @@ export async function moveToHolder(
   return isClaimed ? path : undefined;
 }
 
-interface Waiting {
+interface WaitingTicket {
   readonly priority: number;
   readonly name: TicketName;
   readonly path: string;
@@ -113,9 +113,9 @@ interface Waiting {
  * Tickets without a group wait in a directory per minute, below one per priority. Some of the names
  * are listed and then claimed one by one, so one listing serves many tickets.
  */
-export class Incoming {
+export class IncomingTickets {
   readonly #box: Box;
-  #waiting: Waiting[] = [];
+  #waiting: WaitingTicket[] = [];
   #listedAtMs = -Infinity;
   /** True if the listing includes all tickets. */
   #isAll = false;
@@ -131,7 +131,7 @@ export class Incoming {
    * Claims the most urgent ticket of the listing; of equally urgent ones, the oldest. Returns
    * undefined if there is none.
    */
-  async claim(session: HolderSession): Promise<Claim | undefined> {
+  async claim(session: HolderSession): Promise<ClaimResult | undefined> {
     if (!this.#isFresh()) this.#waiting = [];
     // The first round uses the rest of the listing, the second a new one.
     for (let listings = 0; ;) {
@@ -161,7 +161,7 @@ export class Incoming {
     return this.#box.ground.ports.clock.monotonicMs() - this.#listedAtMs < listingMs;
   }
 
-  #next(): Waiting | undefined {
+  #next(): WaitingTicket | undefined {
     if (this.#losses >= lossesMax) this.#goElsewhere();
     return this.#waiting.shift();
   }
@@ -183,7 +183,7 @@ export class Incoming {
   }
 
   async #listNow(): Promise<void> {
-    const found: Waiting[] = [];
+    const found: WaitingTicket[] = [];
     this.#isAll = true;
     const { clock } = this.#box.ground.ports;
     const listedAtMs = clock.monotonicMs();
@@ -204,10 +204,10 @@ export class Incoming {
   }
 
   /** Returns some of the tickets in a directory. Ignores foreign files, however many there are. */
-  async #ticketsIn(priority: number, directory: string, minute: string): Promise<Waiting[]> {
+  async #ticketsIn(priority: number, directory: string, minute: string): Promise<WaitingTicket[]> {
     for (let count = namesPerListing; ; count *= 16) {
       const names = await this.#box.names(directory, count);
-      const tickets: Waiting[] = [];
+      const tickets: WaitingTicket[] = [];
       for (const text of names) {
         const name = findTicketName(text);
         if (name !== undefined) tickets.push({ priority, name, path: `${directory}/${text}` });

@@ -5,13 +5,13 @@ import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import { isUnreadable } from "../../durable/publish/record-file.ts";
 import type { Box } from "../box/box.ts";
 import { laneCount, laneOf } from "../box/layout.ts";
-import { Incoming, type Claim, type Claimed } from "./claim.ts";
+import { IncomingTickets, type ClaimResult, type ClaimedTicket } from "./claim.ts";
 import { KeptLeases, type Lease, type LeaseTaker } from "./kept-leases.ts";
 import { claimInLane, hasLaneTicket, leaseName } from "./lanes.ts";
 import { unpark } from "./parked.ts";
 
 /** A claim, and the leases that end when it is settled. */
-export interface LeasedClaim<C extends Claim = Claim> {
+export interface LeasedClaim<C extends ClaimResult = ClaimResult> {
   readonly claim: C;
   readonly leases: readonly Lease[];
 }
@@ -21,7 +21,7 @@ const lanesPauseMs = 20;
 
 export class Claimer {
   readonly #box: Box;
-  readonly #incoming: Incoming;
+  readonly #incoming: IncomingTickets;
   readonly #leases: KeptLeases;
   readonly #inFlightMax: number | undefined;
   /**
@@ -34,7 +34,7 @@ export class Claimer {
   /** `inFlightMax`: how many deliveries may be in progress in all processes together. Default: no limit. */
   constructor(box: Box, leases: LeaseTaker, inFlightMax?: number) {
     this.#box = box;
-    this.#incoming = new Incoming(box);
+    this.#incoming = new IncomingTickets(box);
     this.#leases = new KeptLeases(leases, box.ground.ports.clock);
     this.#inFlightMax = inFlightMax;
   }
@@ -54,7 +54,7 @@ export class Claimer {
   }
 
   /** Claims a parked ticket for this process. Throws CLAIM_LOST if it is no longer parked. */
-  async unpark(parked: string, signal: AbortSignal): Promise<LeasedClaim<Claimed>> {
+  async unpark(parked: string, signal: AbortSignal): Promise<LeasedClaim<ClaimedTicket>> {
     const session = await this.#box.ground.session();
     const leases: Lease[] = [];
     try {

@@ -9,13 +9,13 @@ import { ticketKind } from "../model/manifest.ts";
 import { findTicketName, inLaneOf, type TicketName } from "../model/ticket-name.ts";
 import { findWhole } from "../publish/staged.ts";
 import { reap } from "../recover/reap.ts";
-import { claimTicket, type Claim } from "./claim.ts";
+import { claimTicket, type ClaimResult } from "./claim.ts";
 import type { KeptLeases, Lease } from "./kept-leases.ts";
 import { findParked } from "./parked.ts";
 import { noteKind } from "./settle.ts";
 
 export interface LaneClaim {
-  readonly claim: Claim;
+  readonly claim: ClaimResult;
   /** The lease of the lane. It ends when the ticket is settled. */
   readonly lease: Lease;
 }
@@ -40,7 +40,7 @@ export async function claimInLane(
     if ((await ticketsOf(box, lane)).length === 0) continue;
     const lease = await leases.tryAcquire(leaseName(lane), session);
     if (lease === undefined) continue;
-    let claim: Claim | undefined;
+    let claim: ClaimResult | undefined;
     try {
       // Recovery runs before the first claim under a new lease: a ticket of the previous process
       // must return to its position first.
@@ -76,7 +76,7 @@ export async function usedLanes(box: Box): Promise<number[]> {
 }
 
 /** Returns undefined if the lane is empty, or if its first ticket is parked or due later: those behind it wait. */
-async function claimFirst(box: Box, lane: number, session: HolderSession): Promise<Claim | undefined> {
+async function claimFirst(box: Box, lane: number, session: HolderSession): Promise<ClaimResult | undefined> {
   // Parked claims are listed before the tickets: a claim that returns between the two listings is
   // in one of them.
   const parked = await findParked(box);

@@ -12,21 +12,21 @@ import { committedKind, recordName, type Committed, type SentTicket } from "../l
 import { checkFileName } from "../model/arguments.ts";
 import { sentKey } from "../model/sent-key.ts";
 import { formatTicketName, unrankedOf } from "../model/ticket-name.ts";
-import type { Claimed } from "./claim.ts";
-import { lost } from "./settle.ts";
+import type { ClaimedTicket } from "./claim.ts";
+import { claimTaken } from "./settle.ts";
 
 type Output = Committed["outputs"][number];
 
 export class StagedOutputs {
   readonly #box: Box;
-  readonly #claim: Claimed;
+  readonly #claim: ClaimedTicket;
   readonly #outputs = new Map<string, Output>();
   readonly #sent: SentTicket[] = [];
   #directory: Promise<string> | undefined;
   /** Why a ticket could not be staged, if so. Then the commit fails with this error. */
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(box: Box, claim: Claimed) {
+  constructor(box: Box, claim: ClaimedTicket) {
     this.#box = box;
     this.#claim = claim;
   }
@@ -102,7 +102,7 @@ export class StagedOutputs {
     } catch (error) {
       // Other processes judged this one dead, and removed what it had staged.
       if (hasErrno(error, "ENOENT")) session.reportSwept(session.temp);
-      if (session.isOver) throw lost(this.#claim, error);
+      if (session.isOver) throw claimTaken(this.#claim, error);
       throw error;
     }
   }
@@ -114,7 +114,7 @@ export class StagedOutputs {
 
   async #make(): Promise<string> {
     const { session, name } = this.#claim;
-    if (session.isOver) throw lost(this.#claim, session.signal.reason);
+    if (session.isOver) throw claimTaken(this.#claim, session.signal.reason);
     const ticket = formatTicketName(unrankedOf(name)).replace(/\.json$/, "");
     const directory = `${await this.#box.staging(session)}/${ticket}`;
     await makeUniqueDirectory(this.#box.disk, directory);

@@ -16,22 +16,22 @@ import {
   unparkedOf,
   type TicketName,
 } from "../model/ticket-name.ts";
-import { moveToHolder, type Claimed } from "./claim.ts";
-import { lost, mustStillHave } from "./settle.ts";
+import { moveToHolder, type ClaimedTicket } from "./claim.ts";
+import { claimTaken, mustStillHave } from "./settle.ts";
 
 /** A parked claim, as its name describes it. */
-export interface Parked {
+export interface ParkedClaim {
   readonly name: TicketName;
   readonly path: string;
 }
 
 /** Parks a claim for `forMs`, and returns when it is due. Durable when it resolves. Throws CLAIM_LOST. */
-export async function park(box: Box, claim: Claimed, forMs: number): Promise<Date> {
+export async function park(box: Box, claim: ClaimedTicket, forMs: number): Promise<Date> {
   mustStillHave(claim);
   const dueMs = Math.ceil((await box.nowMs()) + forMs);
   const directory = box.layout.parked;
   const path = `${directory}/${formatTicketName(parkedOf(claim.name, dueMs))}`;
-  if (!(await box.within(directory, () => moveOnce(box.disk, claim.path, path)))) throw lost(claim);
+  if (!(await box.within(directory, () => moveOnce(box.disk, claim.path, path)))) throw claimTaken(claim);
   await box.sync(directory);
   return new Date(dueMs);
 }
@@ -46,7 +46,7 @@ export async function unpark(
   session: HolderSession,
   claim: string,
   enterLane: (group: string) => Promise<void>,
-): Promise<Claimed> {
+): Promise<ClaimedTicket> {
   const found = (await findParked(box)).find(({ name }) => isNamed(name, claim));
   if (found === undefined) throw notParked(claim);
   const ticket = await findRecord(box.disk, ticketKind, found.path);
@@ -59,9 +59,9 @@ export async function unpark(
 }
 
 /** Returns all claims that are parked now. */
-export async function findParked(box: Box): Promise<Parked[]> {
+export async function findParked(box: Box): Promise<ParkedClaim[]> {
   const directory = box.layout.parked;
-  const parked: Parked[] = [];
+  const parked: ParkedClaim[] = [];
   for (const text of await box.names(directory)) {
     const name = findTicketName(text);
     if (name?.rank !== undefined) parked.push({ name, path: `${directory}/${text}` });
@@ -75,7 +75,7 @@ export function claimText({ id, claims }: TicketName): string {
 }
 
 export function describeParked(
-  { name, ticket }: Claimed,
+  { name, ticket }: ClaimedTicket,
   dueAt: Date,
   paths: Readonly<Record<string, string>>,
 ): ParkedTicket {

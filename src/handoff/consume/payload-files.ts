@@ -8,7 +8,7 @@ import { readWhole } from "../../part/read-chunks.ts";
 import type { Box } from "../box/box.ts";
 import type { ManifestFile } from "../model/manifest.ts";
 import { formatTicketName, unrankedOf } from "../model/ticket-name.ts";
-import type { Claimed } from "./claim.ts";
+import type { ClaimedTicket } from "./claim.ts";
 import { readPayload } from "./payload-check.ts";
 
 /** Maximum number of files written at once. */
@@ -17,12 +17,12 @@ const openMax = 16;
 /** The files of one claim. */
 export class PayloadFiles {
   readonly #box: Box;
-  readonly #claim: Claimed;
+  readonly #claim: ClaimedTicket;
   /** The directory of the copies, in the session's staging; undefined until a path is requested. */
   #directory: Promise<string> | undefined;
   readonly #written = new Map<string, Promise<string>>();
 
-  constructor(box: Box, claim: Claimed) {
+  constructor(box: Box, claim: ClaimedTicket) {
     this.#box = box;
     this.#claim = claim;
   }

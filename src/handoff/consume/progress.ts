@@ -8,8 +8,8 @@ import { encodeRecord, type RecordKind } from "../../format/record.ts";
 import type { Box } from "../box/box.ts";
 import type { TicketName } from "../model/ticket-name.ts";
 import { PacedNote } from "../deliver/paced-note.ts";
-import type { Claimed } from "./claim.ts";
-import { lost } from "./settle.ts";
+import type { ClaimedTicket } from "./claim.ts";
+import { claimTaken } from "./settle.ts";
 
 interface Progress {
   /** The number of the claim that made this report. */
@@ -38,10 +38,10 @@ export async function findProgress(box: Box, { id, claims }: TicketName): Promis
 /** The progress note of one delivery. */
 export class ProgressNote {
   readonly #box: Box;
-  readonly #claim: Claimed;
+  readonly #claim: ClaimedTicket;
   readonly #note: PacedNote;
 
-  constructor(box: Box, claim: Claimed) {
+  constructor(box: Box, claim: ClaimedTicket) {
     this.#box = box;
     this.#claim = claim;
     this.#note = new PacedNote(box.ground.ports.clock, (progress) => this.#replace(progress));
@@ -69,7 +69,7 @@ export class ProgressNote {
     try {
       await replace(this.#claim.session.staging, path, bytes, { sync: false });
     } catch (error) {
-      if (this.#claim.session.isOver) throw lost(this.#claim, error);
+      if (this.#claim.session.isOver) throw claimTaken(this.#claim, error);
       throw error;
     }
   }

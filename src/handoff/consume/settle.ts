@@ -12,34 +12,34 @@ import { commitDirectory, findCommitted, isSameCommit, type Committed, type Ledg
 import { attemptOf, formatTicketName, unrankedOf } from "../model/ticket-name.ts";
 import { enter } from "../publish/enter.ts";
 import { claimLost } from "../deliver/settler.ts";
-import type { Claim, Claimed } from "./claim.ts";
+import type { ClaimResult, ClaimedTicket } from "./claim.ts";
 import type { StagedOutputs } from "./outputs.ts";
 
 /** How often a move is tried again because another process removed the target directory. */
 const dayTriesMax = 5;
 
-export const noteOutcomes = ["retry", "fail", "lost", "expired", "mismatch"] as const;
-export type NoteOutcome = (typeof noteOutcomes)[number];
+export const attemptOutcomes = ["retry", "fail", "lost", "expired", "mismatch"] as const;
+export type AttemptOutcome = (typeof attemptOutcomes)[number];
 
 /** The outcome of one attempt. */
-export interface Note {
+export interface AttemptRecord {
   readonly attempt: number;
   readonly at: string;
-  readonly outcome: NoteOutcome;
+  readonly outcome: AttemptOutcome;
   readonly reason: string;
   readonly holder: string;
   /** For a retry: the ticket is not due before this time of the server's clock, in milliseconds. */
   readonly dueMs?: number;
 }
 
-export const noteKind: RecordKind<Note> = {
+export const noteKind: RecordKind<AttemptRecord> = {
   kind: "note",
   decode: (value) => {
     const { attempt, at, outcome, reason, holder, dueMs } = objectOf(value);
     return {
       attempt: countOf(attempt),
       at: textOf(at),
-      outcome: wordOf(outcome, noteOutcomes),
+      outcome: wordOf(outcome, attemptOutcomes),
       reason: textOf(reason),
       holder: textOf(holder),
       ...(dueMs === undefined ? {} : { dueMs: countOf(dueMs) }),
@@ -53,7 +53,7 @@ export const noteKind: RecordKind<Note> = {
  */
 export async function commitResult(
   box: Box,
-  claim: Claimed,
+  claim: ClaimedTicket,
   result: unknown,
   outputs?: StagedOutputs,
 ): Promise<LedgerEntry> {
@@ -74,23 +74,23 @@ export async function commitResult(
     outputs === undefined || outputs.isEmpty
       ? await commitRecord(box, claim, path, committed)
       : await commitOutputs(box, outputs, path, committed);
-  if (entry === undefined) throw lost(claim);
+  if (entry === undefined) throw claimTaken(claim);
   // Another claim of the same ticket has committed. Either this session was judged dead, or the
   // other claim was parked for a shorter time than its work took. In the second case the ticket is
   // still here, and it is done.
   if (entry.committed.id === name.id && !isSameCommit(entry.committed, committed)) {
     if (entry.committed.sent.length === 0) await archive(box, claim, entry);
-    throw lost(claim);
+    throw claimTaken(claim);
   }
   return entry;
 }
 
-async function commitRecord(box: Box, claim: Claimed, path: string, committed: Committed): Promise<LedgerEntry> {
+async function commitRecord(box: Box, claim: ClaimedTicket, path: string, committed: Committed): Promise<LedgerEntry> {
   try {
     // Uses the session that holds the claim; this process may have a new one by now.
     return await commit(box, claim.session, path, committed);
   } catch (error) {
-    if (claim.session.isOver) throw lost(claim, error);
+    if (claim.session.isOver) throw claimTaken(claim, error);
     throw error;
   }
 }
@@ -119,7 +119,7 @@ async function commitOutputs(
  * it. Not synced: the ledger is authoritative, and if a power cut brings the ticket back, its next
  * claim finds the entry.
  */
-export async function archive(box: Box, claim: Claim, { committed }: LedgerEntry): Promise<void> {
+export async function archive(box: Box, claim: ClaimResult, { committed }: LedgerEntry): Promise<void> {
   const directory = box.layout.archive(await box.nowMs());
   const name = formatTicketName({ ...unrankedOf(claim.name), isDuplicate: committed.id !== claim.name.id });
   await moveToDay(box, claim.path, directory, name);
@@ -140,19 +140,20 @@ async function moveToDay(box: Box, from: string, directory: string, name: string
 }
 
 /** Returns the ticket to the queue, due after `delayMs`. Throws CLAIM_LOST. */
-export async function retryLater(box: Box, claim: Claimed, delayMs: number, reason: string): Promise<void> {
+export async function retryLater(box: Box, claim: ClaimedTicket, delayMs: number, reason: string): Promise<void> {
   mustStillHave(claim);
   const dueMs = Math.ceil((await box.nowMs()) + delayMs);
   await note(box, claim, "retry", reason, dueMs);
   const { priority, group } = claim.ticket.manifest;
-  if (!(await enter(box, claim.path, claim.name, { priority, group, notBefore: new Date(dueMs) }))) throw lost(claim);
+  if (!(await enter(box, claim.path, claim.name, { priority, group, notBefore: new Date(dueMs) })))
+    throw claimTaken(claim);
 }
 
 /**
  * Returns the ticket to the queue, at once or after `delayMs`, without counting an attempt. Returns
  * false if the claim was lost: then the ticket is already back.
  */
-export async function giveBack(box: Box, claim: Claimed, delayMs: number = 0): Promise<boolean> {
+export async function giveBack(box: Box, claim: ClaimedTicket, delayMs: number = 0): Promise<boolean> {
   const { priority, group } = claim.ticket.manifest;
   const name = { ...claim.name, forgiven: claim.name.forgiven + 1 };
   const notBefore = delayMs === 0 ? undefined : new Date(Math.ceil((await box.nowMs()) + delayMs));
@@ -160,22 +161,33 @@ export async function giveBack(box: Box, claim: Claimed, delayMs: number = 0): P
 }
 
 /** Moves the ticket to the dead letters, with the reason. Throws CLAIM_LOST. */
-export async function failForGood(box: Box, claim: Claim, outcome: NoteOutcome, reason: string): Promise<void> {
+export async function failForGood(
+  box: Box,
+  claim: ClaimResult,
+  outcome: AttemptOutcome,
+  reason: string,
+): Promise<void> {
   mustStillHave(claim);
   await note(box, claim, outcome, reason);
   const directory = box.layout.error(await box.nowMs());
-  if (!(await moveToDay(box, claim.path, directory, formatTicketName(unrankedOf(claim.name))))) throw lost(claim);
+  if (!(await moveToDay(box, claim.path, directory, formatTicketName(unrankedOf(claim.name))))) throw claimTaken(claim);
   // A collector whose clock is ahead may have removed both the ticket and the directory.
   await findIfThere(box.sync(directory));
 }
 
 /** The note is written before the ticket moves, so that every dead letter has a reason. */
-async function note(box: Box, claim: Claim, outcome: NoteOutcome, reason: string, dueMs?: number): Promise<void> {
+async function note(
+  box: Box,
+  claim: ClaimResult,
+  outcome: AttemptOutcome,
+  reason: string,
+  dueMs?: number,
+): Promise<void> {
   const { session, name } = claim;
   try {
     await writeNote(box, { session, name, holder: session.holder.id }, outcome, reason, dueMs);
   } catch (error) {
-    if (session.isOver || hasErrno(error, "ENOENT")) throw lost({ name }, error);
+    if (session.isOver || hasErrno(error, "ENOENT")) throw claimTaken({ name }, error);
     throw error;
   }
 }
@@ -186,13 +198,13 @@ async function note(box: Box, claim: Claim, outcome: NoteOutcome, reason: string
  */
 export async function writeNote(
   box: Box,
-  { session, name, holder }: Pick<Claim, "session" | "name"> & { readonly holder: string },
-  outcome: NoteOutcome,
+  { session, name, holder }: Pick<ClaimResult, "session" | "name"> & { readonly holder: string },
+  outcome: AttemptOutcome,
   reason: string,
   dueMs?: number,
 ): Promise<void> {
   const at = new Date(await box.nowMs()).toISOString();
-  const body: Note = {
+  const body: AttemptRecord = {
     attempt: attemptOf(name),
     at,
     outcome,
@@ -205,10 +217,10 @@ export async function writeNote(
   await box.within(parentOf(path), () => putIfAbsent(session.staging, path, encodeRecord(noteKind, body), options));
 }
 
-export function mustStillHave({ session, name }: Pick<Claim, "session" | "name">): void {
-  if (session.isOver) throw lost({ name }, session.signal.reason);
+export function mustStillHave({ session, name }: Pick<ClaimResult, "session" | "name">): void {
+  if (session.isOver) throw claimTaken({ name }, session.signal.reason);
 }
 
-export function lost({ name }: Pick<Claim, "name">, cause?: unknown): Error {
+export function claimTaken({ name }: Pick<ClaimResult, "name">, cause?: unknown): Error {
   return claimLost({ id: name.id, attempt: attemptOf(name) }, cause);
 }

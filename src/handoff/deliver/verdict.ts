@@ -3,7 +3,7 @@ import { isHoldfastError } from "../../errors.ts";
 import type { AttemptNote } from "../model/handoff.ts";
 import type { Manifest } from "../model/manifest.ts";
 
-export interface Verdict {
+export interface TicketVerdict {
   /**
    * `retry`: the ticket is retried later, or fails after its last attempt. Every other outcome
    * makes it a dead letter.
@@ -32,7 +32,7 @@ export async function findVerdict(
     readonly check: (signal: AbortSignal) => Promise<void>;
   },
   signal: AbortSignal,
-): Promise<Verdict | "stopped" | undefined> {
+): Promise<TicketVerdict | "stopped" | undefined> {
   if (attempt > attempts) {
     const reason = `${attempt - 1} attempts ended without an answer: the worker died, or lost its claim.`;
     return { outcome: "lost", reason };

@@ -10,10 +10,10 @@ import { assertNotSwept } from "../../durable/publish/staging.ts";
 import { namesIn } from "../box/names.ts";
 import { asJson, checkFileName } from "../model/arguments.ts";
 import { findCandidates, isSame, manifestBytesMax, sha256Of, type Candidate, type Observations } from "./candidates.ts";
-import { ClaimEntry, fileName, signalName, type Origin } from "./claim-entry.ts";
-import { completeClaim, settleClaim, type AdoptingBox, type Completing } from "./complete-claim.ts";
+import { ClaimEntry, fileName, signalName, type ClaimOrigin } from "./claim-entry.ts";
+import { completeClaim, settleClaim, type AdoptingBox, type CompletionOptions } from "./complete-claim.ts";
 import type { ForeignFolder } from "./folder.ts";
-import { faultOf, FolderProblems, isBeyondEntry, restMs, type Fault, type ProblemOptions } from "./problems.ts";
+import { faultOf, FolderProblems, isBeyondEntry, restMs, type FolderFault, type ProblemOptions } from "./problems.ts";
 import type { AdoptRule } from "../model/foreign-rule.ts";
 
 export class Adopter {
@@ -26,7 +26,7 @@ export class Adopter {
    * Entries whose adoption failed, by the name of the signal or the path of the claim. They are
    * skipped until `untilMs`.
    */
-  readonly #resting = new Map<string, { readonly untilMs: number; readonly fault: Fault }>();
+  readonly #resting = new Map<string, { readonly untilMs: number; readonly fault: FolderFault }>();
 
   constructor(adopting: AdoptingBox, folder: ForeignFolder, rule: AdoptRule, options: ProblemOptions = {}) {
     this.#adopting = adopting;
@@ -117,7 +117,7 @@ export class Adopter {
    * If the claim cannot be completed because of its files, gives them back to the folder if
    * possible.
    */
-  async #complete(entry: ClaimEntry, origin: Origin): Promise<boolean> {
+  async #complete(entry: ClaimEntry, origin: ClaimOrigin): Promise<boolean> {
     const { path } = this.#folder;
     const tell = this.#problems.report.bind(this.#problems);
     try {
@@ -131,7 +131,7 @@ export class Adopter {
   }
 
   /** Claims the signal first: otherwise the producer's next signal could be mistaken for that of these files. */
-  async #claim(entry: ClaimEntry, origin: Origin, { signalSha256, seen }: Candidate): Promise<boolean> {
+  async #claim(entry: ClaimEntry, origin: ClaimOrigin, { signalSha256, seen }: Candidate): Promise<boolean> {
     const { disk, path } = this.#folder;
     if (origin.signal !== undefined && !(await entry.take(`${path}/${origin.signal}`, signalName))) return false;
     if (signalSha256 !== undefined) {
@@ -159,7 +159,7 @@ async function isReadable({ disk, path }: ForeignFolder, name: string): Promise<
   return file !== undefined;
 }
 
-function originOf({ path, claims }: ForeignFolder, rule: AdoptRule, candidate: Candidate): Origin {
+function originOf({ path, claims }: ForeignFolder, rule: AdoptRule, candidate: Candidate): ClaimOrigin {
   const { signal, files, key: sentKey } = candidate;
   const { key, group, meta } = rule;
   const byRule = key === "content" ? "content" : "function";
@@ -212,7 +212,7 @@ export async function recoverClaims(
   return count;
 }
 
-interface RecoverOptions extends Completing {
+interface RecoverOptions extends CompletionOptions {
   /** True for a claim that failed a moment ago. */
   readonly isResting?: ((path: string) => Promise<boolean>) | undefined;
   /** Called for each claim that cannot be completed now. */

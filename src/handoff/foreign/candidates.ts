@@ -3,9 +3,9 @@ import { createHash } from "node:crypto";
 import { isErrorLike, isHoldfastError, messageOf } from "../../errors.ts";
 import { findIfThere, hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
-import { entriesOf, findEntry, type Entry, type ForeignFolder } from "./folder.ts";
-import { checkDeclared, decodeText, NotWhole, parseManifest } from "./manifest-text.ts";
-import { isBeyondEntry, type Fault } from "./problems.ts";
+import { entriesOf, findEntry, type FolderEntry, type ForeignFolder } from "./folder.ts";
+import { checkDeclared, decodeText, IncompleteManifest, parseManifest } from "./manifest-text.ts";
+import { isBeyondEntry, type FolderFault } from "./problems.ts";
 import {
   expand,
   ignores,
@@ -34,15 +34,19 @@ export const manifestBytesMax: number = 16 * 1024 * 1024;
 export type Observations = Map<string, { readonly stat: FileStat; readonly sinceMs: number }>;
 
 /** Called for each entry that matches the rule but cannot be adopted. */
-export type TellFault = (fault: Fault) => Promise<void>;
+export type ReportFault = (fault: FolderFault) => Promise<void>;
 
-export interface Search {
+export interface FolderSearch {
   readonly nowMs: number;
   readonly observations: Observations;
-  readonly tell: TellFault;
+  readonly tell: ReportFault;
 }
 
-export async function findCandidates(folder: ForeignFolder, rule: AdoptRule, search: Search): Promise<Candidate[]> {
+export async function findCandidates(
+  folder: ForeignFolder,
+  rule: AdoptRule,
+  search: FolderSearch,
+): Promise<Candidate[]> {
   switch (rule.by) {
     case "done-file":
       return await byDoneFile(folder, rule, search);
@@ -58,7 +62,7 @@ export async function findCandidates(folder: ForeignFolder, rule: AdoptRule, sea
 const notAFile = "Only files are adopted. Move it away, or put a file in its place.";
 
 /** True for a file. Reports anything else; a directory only if `areDirectoriesMeant`. */
-async function isFile(entry: Entry, tell: TellFault, areDirectoriesMeant = false): Promise<boolean> {
+async function isFile(entry: FolderEntry, tell: ReportFault, areDirectoriesMeant = false): Promise<boolean> {
   if (entry.why === undefined) return true;
   const { name, why, isDirectory } = entry;
   if (!isDirectory || areDirectoriesMeant)
@@ -73,7 +77,7 @@ async function isFile(entry: Entry, tell: TellFault, areDirectoriesMeant = false
 async function byRename(
   folder: ForeignFolder,
   rule: AdoptRule & { by: "rename" },
-  { tell }: Search,
+  { tell }: FolderSearch,
 ): Promise<Candidate[]> {
   const [isIgnored, isIncluded] = [ignores(rule.ignore), includes(rule)];
   const found: Candidate[] = [];
@@ -86,7 +90,7 @@ async function byRename(
 async function byDoneFile(
   folder: ForeignFolder,
   rule: AdoptRule & { by: "done-file" },
-  { tell }: Search,
+  { tell }: FolderSearch,
 ): Promise<Candidate[]> {
   const names = new Set(await folder.disk.list(folder.path));
   const isIncluded = includes(rule);
@@ -117,7 +121,7 @@ async function byDoneFile(
 async function byManifest(
   folder: ForeignFolder,
   rule: AdoptRule & { by: "manifest" },
-  { tell }: Search,
+  { tell }: FolderSearch,
 ): Promise<Candidate[]> {
   const isIncluded = includes(rule);
   const found: Candidate[] = [];
@@ -148,7 +152,7 @@ async function byManifest(
       if (isHoldfastError(error) ? isBeyondEntry(error) : !isErrorLike(error)) throw error;
       const why = hasErrno(error, "EFBIG") ? `it has over ${manifestBytesMax} bytes` : messageOf(error);
       // The caller's own parser may refuse a manifest because its producer is still writing it.
-      await complain(why, error instanceof NotWhole || (rule.parse !== undefined && !isHoldfastError(error)));
+      await complain(why, error instanceof IncompleteManifest || (rule.parse !== undefined && !isHoldfastError(error)));
     }
   }
   return found;
@@ -182,7 +186,7 @@ async function findMissing(folder: ForeignFolder, files: readonly DeclaredFile[]
 async function byQuietSize(
   folder: ForeignFolder,
   rule: AdoptRule & { by: "guess-by-quiet-size" },
-  { nowMs, observations, tell }: Search,
+  { nowMs, observations, tell }: FolderSearch,
 ): Promise<Candidate[]> {
   const found: Candidate[] = [];
   const names = new Set<string>();

@@ -25,7 +25,7 @@ import type { Disk } from "../../ports/disk.ts";
 import { digestNames } from "./manifest-text.ts";
 import type { DeclaredFile } from "../model/foreign-rule.ts";
 
-export interface Origin {
+export interface ClaimOrigin {
   /**
    * The folder, relative to the directory of all claims: machines may mount a share at different
    * paths.
@@ -50,7 +50,7 @@ export interface Origin {
  */
 const keyWays = ["claim", "content", "function", "manifest"] as const;
 
-const originKind: RecordKind<Origin> = {
+const originKind: RecordKind<ClaimOrigin> = {
   kind: "adopted",
   decode: (value) => {
     const { folder, signal, files, key, sentKey, group, meta } = objectOf(value);
@@ -107,7 +107,7 @@ export class ClaimEntry {
   }
 
   /** Step 1. */
-  async begin(origin: Origin): Promise<void> {
+  async begin(origin: ClaimOrigin): Promise<void> {
     const holder = parentOf(this.path);
     await ensureDirectory(this.disk, parentOf(holder));
     await makeUniqueDirectory(this.disk, holder);
@@ -152,7 +152,7 @@ export class ClaimEntry {
    * Drops a claim without files. Writes `origin.json` again if a delayed request has just renamed a
    * file into the claim.
    */
-  async drop(origin: Origin | undefined): Promise<void> {
+  async drop(origin: ClaimOrigin | undefined): Promise<void> {
     await unlinkIfThere(this.disk, `${this.path}/${originName}`);
     if (!(await this.#removeDirectory()) && origin !== undefined) await this.#writeOrigin(origin);
   }
@@ -161,7 +161,7 @@ export class ClaimEntry {
    * Gives the files back, the signal last. Never replaces a file: if a new file has taken a name,
    * returns false, and the claim stays until the name is free.
    */
-  async giveBack(origin: Origin, folder: string): Promise<boolean> {
+  async giveBack(origin: ClaimOrigin, folder: string): Promise<boolean> {
     for (const [index, { name }] of origin.files.entries())
       if (!(await this.#putBack(fileName(index), `${folder}/${name}`))) return false;
     // The producer has written a newer signal, which covers the same files.
@@ -175,7 +175,7 @@ export class ClaimEntry {
    * Reads the origin of the claim. Returns undefined if there is none, or if its write was
    * interrupted: then nothing was claimed.
    */
-  async findOrigin(name: string = originName): Promise<Origin | undefined> {
+  async findOrigin(name: string = originName): Promise<ClaimOrigin | undefined> {
     try {
       return await findRecord(this.disk, originKind, `${this.path}/${name}`);
     } catch (error) {
@@ -195,7 +195,7 @@ export class ClaimEntry {
     if (this.#isSynced) for (const directory of directories) await syncNames(this.disk, directory);
   }
 
-  async #writeOrigin(origin: Origin): Promise<void> {
+  async #writeOrigin(origin: ClaimOrigin): Promise<void> {
     await createUniqueFile(this.disk, `${this.path}/${originName}`, encodeRecord(originKind, origin), {
       sync: this.#isSynced,
     });

@@ -16,17 +16,17 @@ import { priorityDefault } from "../model/manifest.ts";
 import type { Publication, Published, WrittenFile } from "../model/publication.ts";
 import { findTicket, orUndefined } from "../operate/find.ts";
 import type { BoxPublisher } from "../publish/box-publisher.ts";
-import { sha256Of, type TellFault } from "./candidates.ts";
-import { fileName, type ClaimEntry, type Origin } from "./claim-entry.ts";
+import { sha256Of, type ReportFault } from "./candidates.ts";
+import { fileName, type ClaimEntry, type ClaimOrigin } from "./claim-entry.ts";
 import { digestNames } from "./manifest-text.ts";
 import type { AdoptRule, DeclaredFile } from "../model/foreign-rule.ts";
 
 /** What adoption needs of a box. */
 export type AdoptingBox = Pick<BoxPublisher, "box" | "publish" | "mustHaveRoom">;
 
-export interface Completing {
+export interface CompletionOptions {
   readonly rule?: AdoptRule | undefined;
-  readonly tell?: TellFault | undefined;
+  readonly tell?: ReportFault | undefined;
 }
 
 /** Completes a claim, gives it back, or drops it. Returns true if that made a ticket. */
@@ -34,7 +34,7 @@ export async function settleClaim(
   adopting: AdoptingBox,
   entry: ClaimEntry,
   claims: string,
-  { rule, tell }: Completing,
+  { rule, tell }: CompletionOptions,
 ): Promise<boolean> {
   const { isPublished, isEmpty, fileCount, hasSignal } = await entry.state();
   if (isPublished) {
@@ -60,9 +60,9 @@ export async function settleClaim(
 export async function completeClaim(
   adopting: AdoptingBox,
   entry: ClaimEntry,
-  origin: Origin,
+  origin: ClaimOrigin,
   folder: string,
-  { rule, tell }: Completing,
+  { rule, tell }: CompletionOptions,
 ): Promise<boolean> {
   // Synced before the ticket is visible: a power cut must not return the files to the folder, where
   // they would be adopted again.
@@ -107,11 +107,11 @@ const noFileHasIt = "0".repeat(64);
 /** Turns the files of one claim into a ticket. */
 class Handover {
   readonly #entry: ClaimEntry;
-  readonly #origin: Origin;
+  readonly #origin: ClaimOrigin;
   readonly #rule: AdoptRule | undefined;
   #written: readonly WrittenFile[] = [];
 
-  constructor(entry: ClaimEntry, origin: Origin, rule: AdoptRule | undefined) {
+  constructor(entry: ClaimEntry, origin: ClaimOrigin, rule: AdoptRule | undefined) {
     this.#entry = entry;
     this.#origin = origin;
     this.#rule = rule;

@@ -52,12 +52,15 @@ export function claimsInBox(box: Box): Pick<ForeignFolder, "disk" | "claims" | "
 }
 
 /** An entry of a folder: a file, or something that cannot be adopted. */
-export type Entry =
+export type FolderEntry =
   | { readonly name: string; readonly stat: FileStat; readonly why?: undefined }
   | { readonly name: string; readonly stat?: undefined; readonly why: string; readonly isDirectory: boolean };
 
 /** Yields the entries with these names, sorted. Skips those that are gone. */
-export async function* entriesOf(folder: ForeignFolder, isWanted: (name: string) => boolean): AsyncGenerator<Entry> {
+export async function* entriesOf(
+  folder: ForeignFolder,
+  isWanted: (name: string) => boolean,
+): AsyncGenerator<FolderEntry> {
   for (const name of (await folder.disk.list(folder.path)).filter(isWanted).sort()) {
     const entry = await findEntry(folder, name);
     if (entry !== undefined) yield entry;
@@ -65,7 +68,7 @@ export async function* entriesOf(folder: ForeignFolder, isWanted: (name: string)
 }
 
 /** Returns undefined if the entry does not exist. */
-export async function findEntry({ disk, path }: ForeignFolder, name: string): Promise<Entry | undefined> {
+export async function findEntry({ disk, path }: ForeignFolder, name: string): Promise<FolderEntry | undefined> {
   const at = `${path}/${name}`;
   try {
     // Links are not followed: the target belongs to another directory.

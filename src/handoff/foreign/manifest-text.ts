@@ -4,7 +4,7 @@ import { checkText } from "../model/arguments.ts";
 import type { DeclaredFile } from "../model/foreign-rule.ts";
 
 /** Thrown for a manifest that may still be incomplete: a later pass may be able to read it. */
-export class NotWhole extends Error {}
+export class IncompleteManifest extends Error {}
 
 /** Digests that a manifest can have, by number of hex digits. */
 const algorithms: Readonly<Record<number, "md5" | "sha1" | "sha256" | "sha512">> = {
@@ -21,7 +21,7 @@ export function decodeText(bytes: Uint8Array): string {
   return new TextDecoder(encoding).decode(bytes);
 }
 
-/** Throws NotWhole for a text that may be incomplete, and another error for one that is not a manifest. */
+/** Throws IncompleteManifest for a text that may be incomplete, and another error for one that is not a manifest. */
 export function parseManifest(text: string): readonly DeclaredFile[] {
   return /^\s*[[{]/.test(text) ? parseJson(text) : parseChecksums(text);
 }
@@ -29,9 +29,9 @@ export function parseManifest(text: string): readonly DeclaredFile[] {
 const checksumLine = /^(\\?)([0-9a-f]+) [ *](.+)$/i;
 
 function parseChecksums(text: string): DeclaredFile[] {
-  if (!text.endsWith("\n")) throw new NotWhole("it does not end with a whole line");
+  if (!text.endsWith("\n")) throw new IncompleteManifest("it does not end with a whole line");
   const lines = text.split(/\r?\n/).filter((line) => line !== "");
-  if (lines.length === 0) throw new NotWhole("it names no file");
+  if (lines.length === 0) throw new IncompleteManifest("it names no file");
   return lines.map((line) => {
     const [, escaped, digest = "", name = ""] = checksumLine.exec(line) ?? [];
     const shown = JSON.stringify(line.slice(0, 100));
@@ -54,7 +54,7 @@ function parseWhole(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (cause) {
-    throw new NotWhole(`it is not JSON: ${(cause as Error).message}`, { cause });
+    throw new IncompleteManifest(`it is not JSON: ${(cause as Error).message}`, { cause });
   }
 }
 

@@ -23,7 +23,7 @@ const notesMax = 100;
 /** Maximum number of entries remembered. */
 const knownMax = 10_000;
 
-export interface Fault {
+export interface FolderFault {
   /** Name of the entry in the folder. */
   readonly name: string;
   readonly what: string;
@@ -32,7 +32,7 @@ export interface Fault {
   readonly mayPass?: boolean | undefined;
 }
 
-interface Known {
+interface KnownProblem {
   readonly what: string;
   readonly sinceMs: number;
   isReported: boolean;
@@ -73,7 +73,7 @@ export class FolderProblems {
   readonly #box: Box;
   readonly #folder: string;
   readonly #options: ProblemOptions;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, KnownProblem>();
   /** Paths of this folder's notes, by entry and fault; undefined before the first pass. */
   #notes: Map<string, string> | undefined;
   readonly #seen = new Set<string>();
@@ -85,7 +85,7 @@ export class FolderProblems {
   }
 
   /** Called in each pass for each faulty entry. */
-  async report({ name, what, remedy, mayPass = false }: Fault): Promise<void> {
+  async report({ name, what, remedy, mayPass = false }: FolderFault): Promise<void> {
     const nowMs = this.#box.ground.ports.clock.monotonicMs();
     this.#seen.add(name);
     let known = this.#known.get(name);
@@ -191,7 +191,7 @@ export function isBeyondEntry(error: unknown): boolean {
 }
 
 /** Describes a failure as a fault of an entry. */
-export function faultOf(name: string, error: unknown): Fault {
+export function faultOf(name: string, error: unknown): FolderFault {
   const why = messageOf(error);
   const remedy = isHoldfastError(error, "INVALID_NAME")
     ? "Rename it: its producer has to give it another name."

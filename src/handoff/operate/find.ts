@@ -22,7 +22,7 @@ export const unfinished: readonly TicketState[] = ["delayed", "incoming", "proce
 const everywhere: readonly TicketState[] = [...unfinished, "archive"];
 
 /** Known properties of a ticket beside its id. */
-interface Hint {
+interface TicketHint {
   readonly key?: string;
   readonly priority?: number;
   readonly group?: string | undefined;
@@ -32,7 +32,7 @@ interface Hint {
 export async function findTicket(
   box: Box,
   id: string,
-  hint: Hint = {},
+  hint: TicketHint = {},
   states: readonly TicketState[] = everywhere,
 ): Promise<FoundTicket | undefined> {
   if (!isId(id)) return undefined;
@@ -54,7 +54,7 @@ async function findIn(box: Box, id: string, directories: readonly TicketDirector
 }
 
 /** Returns a handful of directories, though the box may have thousands of minutes and days. */
-async function likelyDirectories(box: Box, id: string, hint: Hint): Promise<TicketDirectory[]> {
+async function likelyDirectories(box: Box, id: string, hint: TicketHint): Promise<TicketDirectory[]> {
   const { layout } = box;
   const madeMs = idTimeMs(id);
   // If the producer gave no key, the id is the key.

@@ -29,33 +29,33 @@ export interface CountedBox {
   /** For messages. */
   readonly path: string;
   /** Counts what waits or is claimed. `ids` are tickets of this process: `met` are those of them that were counted. */
-  count(ids: ReadonlySet<string>, options: { readonly withBytes: boolean }): Promise<Counted>;
+  count(ids: ReadonlySet<string>, options: { readonly withBytes: boolean }): Promise<CountedTickets>;
 }
 
-export interface Counted extends Room {
+export interface CountedTickets extends TicketTotals {
   readonly met: ReadonlySet<string>;
 }
 
-interface Room {
+interface TicketTotals {
   readonly tickets: number;
   readonly bytes: number;
 }
 
 /** A ticket that this process is publishing. */
-interface OwnTicket extends Room {
+interface OwnTicket extends TicketTotals {
   readonly tickets: 1;
   bytes: number;
   id?: string;
 }
 
 /** The result of a count. */
-interface Count extends Counted {
+interface Count extends CountedTickets {
   /** When the count began. */
   readonly atMs: number;
   readonly tookMs: number;
 }
 
-const nothing: Room = { tickets: 0, bytes: 0 };
+const nothing: TicketTotals = { tickets: 0, bytes: 0 };
 
 export class Backlog {
   readonly #box: CountedBox;
@@ -64,7 +64,7 @@ export class Backlog {
   #counting: Promise<void> | undefined;
   readonly #publishing = new Set<OwnTicket>();
   /** What this process published since the last count began, or the one in progress. */
-  #published: Room = nothing;
+  #published: TicketTotals = nothing;
   #publishedWhileCounting: OwnTicket[] = [];
   /** Ids of the tickets that this process was publishing when the last count began, or has begun since. */
   #recentIds = new Set<string>();
@@ -131,13 +131,13 @@ export class Backlog {
     throw holdfastError("TOO_LARGE", message, { limit: bytesMax, actual: bytes });
   }
 
-  #mustFit(wanted: Room): void {
+  #mustFit(wanted: TicketTotals): void {
     const full = this.#findFull(wanted, 1);
     if (full !== undefined) throw this.#busy(full);
   }
 
   /** Counts again if the last count is too old to rely on. */
-  async #refresh(wanted: Room): Promise<void> {
+  async #refresh(wanted: TicketTotals): Promise<void> {
     const { atMs, tookMs } = this.#count;
     const ageMs = this.#box.clock.monotonicMs() - atMs;
     const isDear = tookMs > dearMs;
@@ -149,14 +149,14 @@ export class Backlog {
   }
 
   /** Returns the limit that would be exceeded if each limit were `part` of its size. */
-  #findFull(wanted: Room, part: number): keyof Room | undefined {
+  #findFull(wanted: TicketTotals, part: number): keyof TicketTotals | undefined {
     const used = this.#used();
     return (["tickets", "bytes"] as const).find(
       (what) => used[what] + wanted[what] > (this.#limits[what] ?? Infinity) * part,
     );
   }
 
-  #used(): Room {
+  #used(): TicketTotals {
     const { met } = this.#count;
     const unseen = [...this.#publishing].filter(({ id }) => id === undefined || !met.has(id));
     return sumOf([this.#count, this.#published, ...unseen]);
@@ -173,14 +173,14 @@ export class Backlog {
     this.#published = sumOf(this.#publishedWhileCounting.filter(({ id }) => id === undefined || !met.has(id)));
   }
 
-  #busy(what: keyof Room): Error {
+  #busy(what: keyof TicketTotals): Error {
     const { path } = this.#box;
     const message = `${path} is full: ${this.#used()[what]} of at most ${this.#limits[what]} ${what} are waiting or claimed (limits.${what}). Nothing was published. Publish it again when consumers have caught up.`;
     return holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
   }
 }
 
-function sumOf(rooms: readonly Room[]): Room {
+function sumOf(rooms: readonly TicketTotals[]): TicketTotals {
   let [tickets, bytes] = [0, 0];
   for (const room of rooms) {
     tickets += room.tickets;

@@ -5,7 +5,7 @@ import type { Box } from "../box/box.ts";
 import { ticketKind } from "../model/manifest.ts";
 import { findTicketId } from "../model/ticket-name.ts";
 import { directoriesOf } from "../operate/tickets.ts";
-import type { Counted, CountedBox } from "./backlog.ts";
+import type { CountedTickets, CountedBox } from "./backlog.ts";
 
 export function countedBox(box: Box): CountedBox {
   /** The size of each ticket's payload, if bytes are limited. Each is read once. */
@@ -13,7 +13,7 @@ export function countedBox(box: Box): CountedBox {
   return {
     clock: box.ground.ports.clock,
     path: box.layout.directory,
-    count: async (ids, { withBytes }): Promise<Counted> => {
+    count: async (ids, { withBytes }): Promise<CountedTickets> => {
       let [tickets, bytes] = [0, 0];
       const found = new Map<string, number>();
       const met = new Set<string>();

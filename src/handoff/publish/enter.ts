@@ -11,7 +11,7 @@ import { formatTicketName, inLaneOf, unrankedOf, type TicketName } from "../mode
 /** How often a move is tried again because another process removed the target directory. */
 const triesMax = 10;
 
-export interface Destination {
+export interface TicketDestination {
   readonly priority: number;
   readonly group?: string | undefined;
   readonly notBefore?: Date | undefined;
@@ -27,7 +27,7 @@ export async function enter(
   box: Box,
   from: string,
   name: TicketName,
-  { priority, group, notBefore }: Destination,
+  { priority, group, notBefore }: TicketDestination,
 ): Promise<boolean> {
   const nowMs = await box.nowMs();
   const dueMs = notBefore?.getTime() ?? 0;
@@ -60,7 +60,7 @@ async function enterLane(
  * Makes the names in a lane durable: another process may have entered this ticket without a sync.
  * Returns false for a ticket without a group.
  */
-export async function syncLane(box: Box, { group, notBefore }: Destination): Promise<boolean> {
+export async function syncLane(box: Box, { group, notBefore }: TicketDestination): Promise<boolean> {
   if (group === undefined || notBefore !== undefined) return false;
   const directory = `${box.layout.lane(laneOf(group))}/incoming`;
   await syncEntered(directory, () => box.sync(directory));

@@ -4,7 +4,7 @@ import type { Box } from "../box/box.ts";
 import { findMinuteMs } from "../box/layout.ts";
 import { priorityDefault, type Ticket } from "../model/manifest.ts";
 import { findTicketName, unparkedOf, type TicketName } from "../model/ticket-name.ts";
-import { enter, type Destination } from "../publish/enter.ts";
+import { enter, type TicketDestination } from "../publish/enter.ts";
 import { findWhole } from "../publish/staged.ts";
 import { noteLost } from "./lost-note.ts";
 
@@ -78,7 +78,7 @@ async function returnParked(box: Box, path: string, name: TicketName): Promise<v
 }
 
 /** A damaged ticket enters the queue like any other: the process that claims it reports the damage. */
-function destinationOf(ticket: Ticket | undefined): Destination {
+function destinationOf(ticket: Ticket | undefined): TicketDestination {
   const { priority = priorityDefault, group } = ticket?.manifest ?? {};
   return { priority, group };
 }

@@ -51,7 +51,7 @@ export interface AcquireVerbOptions extends AcquireManyOptions {
 }
 
 /** One attempt of one caller. */
-interface Call {
+interface AcquireCall {
   readonly locks: AnyPathLocks;
   /** The claims in the caller's spelling. */
   readonly asked: readonly Claim[];
@@ -80,7 +80,7 @@ export async function acquire(
     const session = await locks.table.ground.session();
     parent?.mustHold();
     const claims = keys === undefined ? await resolveKeys(locks.keys, asked) : withKeys(asked, keys);
-    const call: Call = { locks, asked, claims, session, wait, tag, parent };
+    const call: AcquireCall = { locks, asked, claims, session, wait, tag, parent };
     const turn = await takeTurn(call);
     const grant = await becomeHolder(call, turn);
     if (keys !== undefined || (await hasSameKeys(grant))) return await handToCaller(grant, { ...wait, idleMs });
@@ -117,7 +117,7 @@ async function hasSameKeys(grant: Grant): Promise<boolean> {
  * table does not list claims that the outer hold covers, so only the family's queue makes the holds of one family
  * exclude each other.
  */
-async function takeTurn(call: Call): Promise<LocalTurn<Grant>> {
+async function takeTurn(call: AcquireCall): Promise<LocalTurn<Grant>> {
   const { locks, claims, tag, session, parent } = call;
   const queue = parent?.familyQueue ?? locks.queue;
   const within = parent?.familyTurn;
@@ -136,7 +136,7 @@ async function takeTurn(call: Call): Promise<LocalTurn<Grant>> {
 }
 
 /** Turns a place in the queue into a request that holds. Leaves the queue if that fails. */
-async function becomeHolder(call: Call, turn: LocalTurn<Grant>): Promise<Grant> {
+async function becomeHolder(call: AcquireCall, turn: LocalTurn<Grant>): Promise<Grant> {
   const { claims, parent } = call;
   try {
     if (turn.passed !== undefined) return await takeOver(call, turn, turn.passed);
@@ -157,7 +157,7 @@ async function becomeHolder(call: Call, turn: LocalTurn<Grant>): Promise<Grant> 
 }
 
 /** Takes over the request of `last`, the caller before this one in the queue. */
-async function takeOver({ locks, asked, claims }: Call, turn: LocalTurn<Grant>, last: Grant): Promise<Grant> {
+async function takeOver({ locks, asked, claims }: AcquireCall, turn: LocalTurn<Grant>, last: Grant): Promise<Grant> {
   const { id, session, fence, passes, requestedMs } = last;
   try {
     locks.closed.throwIfAborted();
@@ -174,14 +174,14 @@ async function takeOver({ locks, asked, claims }: Call, turn: LocalTurn<Grant>, 
  * Shares the request of the hold that covers the claims: every process that conflicts with them also conflicts with
  * that request.
  */
-function shareRequest({ locks, session, asked, claims }: Call, turn: LocalTurn<Grant>, parent: Grant): Grant {
+function shareRequest({ locks, session, asked, claims }: AcquireCall, turn: LocalTurn<Grant>, parent: Grant): Grant {
   const { id, fence } = parent;
   const sinceMs = locks.clock.wallMs();
   return new Grant(locks, { id, session, asked, claims, turn, fence, sinceMs, parent, isCovered: true });
 }
 
 /** Throws LOCK_TIMEOUT if the caller does not wait and a living holder blocks it. Then nothing is appended. */
-async function appendRequest(call: Call): Promise<Enqueued> {
+async function appendRequest(call: AcquireCall): Promise<Enqueued> {
   const { locks, claims, session, tag, parent } = call;
   const wanted = {
     holder: session.holder.id,
@@ -197,7 +197,7 @@ async function appendRequest(call: Call): Promise<Enqueued> {
 }
 
 /** Waits until the request holds: no earlier one conflicts, and committed changes of dropped holders are applied. */
-async function waitInTable(call: Call, { request, state, blockers }: Enqueued): Promise<void> {
+async function waitInTable(call: AcquireCall, { request, state, blockers }: Enqueued): Promise<void> {
   const { locks, claims, session, parent } = call;
   const { table } = locks;
   const mustGoOn = (): void => {
@@ -221,7 +221,7 @@ async function waitInTable(call: Call, { request, state, blockers }: Enqueued): 
 }
 
 function grantOf(
-  { locks, session, asked, claims, parent }: Call,
+  { locks, session, asked, claims, parent }: AcquireCall,
   turn: LocalTurn<Grant>,
   request: TableRequest,
 ): Grant {
@@ -259,7 +259,7 @@ export async function handToCaller(
 
 /** Waits only for the remaining time. LOCK_TIMEOUT names the requests that `findBlockers` then returns. */
 async function waiting<T>(
-  call: Call,
+  call: AcquireCall,
   wait: (deadline: Deadline) => Promise<T>,
   findBlockers: () => Promise<readonly Blocker[]>,
 ): Promise<T> {
@@ -276,16 +276,19 @@ async function waiting<T>(
   }
 }
 
-function leftMs({ locks, wait }: Call): number {
+function leftMs({ locks, wait }: AcquireCall): number {
   return leftMsOf(locks.clock, wait);
 }
 
-async function findConflicting({ locks: { table }, claims }: Call): Promise<TableRequest[]> {
+async function findConflicting({ locks: { table }, claims }: AcquireCall): Promise<TableRequest[]> {
   const { state } = await table.read();
   return conflictingOf(await table.standing(state.requests), { id: "", claims });
 }
 
-async function timedOut({ locks, asked, claims, wait, parent }: Call, blockers: readonly Blocker[]): Promise<Error> {
+async function timedOut(
+  { locks, asked, claims, wait, parent }: AcquireCall,
+  blockers: readonly Blocker[],
+): Promise<Error> {
   // Requests that wait for the outer hold may block this one as well.
   const all = [...claims, ...(parent?.claims ?? [])];
   const waitedMs = Math.max(0, Math.round(wait.timeoutMs ?? 0));

@@ -13,7 +13,7 @@ export interface CallerNote {
 
 const unknownCaller: CallerNote = { sinceMs: 0 };
 
-interface Caller<T> extends Claimant {
+interface QueuedCaller<T> extends Claimant {
   claims: readonly Claim[];
   readonly note: CallerNote;
   /** Set while the caller waits. */
@@ -42,7 +42,7 @@ export interface LocalTurn<T> {
 }
 
 export class LocalQueue<T = never> {
-  #callers: Caller<T>[] = [];
+  #callers: QueuedCaller<T>[] = [];
   #count = 0;
 
   /**
@@ -86,7 +86,7 @@ export class LocalQueue<T = never> {
     return () => blockersOf(callers, caller).map(({ claims: theirs, note }) => ({ ...note, claims: theirs }));
   }
 
-  #turnOf(caller: Caller<T>, passed: T | undefined): LocalTurn<T> {
+  #turnOf(caller: QueuedCaller<T>, passed: T | undefined): LocalTurn<T> {
     return {
       id: caller.id,
       get claims() {
@@ -100,7 +100,7 @@ export class LocalQueue<T = never> {
     };
   }
 
-  async #wait(caller: Caller<T>, deadline: Deadline): Promise<T | undefined> {
+  async #wait(caller: QueuedCaller<T>, deadline: Deadline): Promise<T | undefined> {
     return await new Promise<T | undefined>((resolve, reject) => {
       const giveUp = (): void => {
         this.#leave(caller);
@@ -115,17 +115,17 @@ export class LocalQueue<T = never> {
     });
   }
 
-  #newCaller(claims: readonly Claim[], note: CallerNote, within: string | undefined): Caller<T> {
+  #newCaller(claims: readonly Claim[], note: CallerNote, within: string | undefined): QueuedCaller<T> {
     return { id: String(this.#count++), claims, note, within };
   }
 
-  #leave(caller: Caller<T>): void {
+  #leave(caller: QueuedCaller<T>): void {
     if (!this.#callers.includes(caller)) return;
     this.#callers = this.#callers.filter((other) => other !== caller);
     this.#admit();
   }
 
-  #change(caller: Caller<T>, claims: readonly Claim[]): boolean {
+  #change(caller: QueuedCaller<T>, claims: readonly Claim[]): boolean {
     const others = this.#callers.filter((other) => other !== caller);
     if (others.length === this.#callers.length) return true;
     const entered = others.filter(({ enter }) => enter === undefined);
@@ -142,7 +142,7 @@ export class LocalQueue<T = never> {
       if (waiting.enter !== undefined && blockersOf(this.#callers, waiting).length === 0) waiting.enter(undefined);
   }
 
-  #passOn(caller: Caller<T>, value: T): boolean {
+  #passOn(caller: QueuedCaller<T>, value: T): boolean {
     const next = this.#findNext(caller);
     if (next === undefined) return false;
     this.#callers = this.#callers.filter((other) => other !== caller);
@@ -151,7 +151,7 @@ export class LocalQueue<T = never> {
   }
 
   /** Returns the first caller that waits for this one, if it waits for no other. So none is overtaken. */
-  #findNext(caller: Caller<T>): Caller<T> | undefined {
+  #findNext(caller: QueuedCaller<T>): QueuedCaller<T> | undefined {
     const next = this.#callers.find(
       (other) => other.enter !== undefined && blockersOf(this.#callers, other).includes(caller),
     );

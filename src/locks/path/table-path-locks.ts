@@ -37,7 +37,7 @@ export interface TablePathLocksOptions extends Partial<OnTableOptions> {
   readonly root?: string | undefined;
   readonly slotsPerEpoch?: number | undefined;
   /** For `list` only: begins no session, and creates or sweeps nothing. */
-  readonly toLook?: boolean | undefined;
+  readonly listOnly?: boolean | undefined;
   /** Writes lock files for foreign programs, and respects theirs. */
   readonly interop?: boolean | undefined;
   /** A faulty variant of the table, for tests. */
@@ -86,12 +86,12 @@ export class TablePathLocks<Table extends RequestTable = LockTable> implements P
 
   /** Opens the locks of the directory of `ground`. */
   static async open(ground: Ground, options: TablePathLocksOptions): Promise<TablePathLocks> {
-    const { root, slotsPerEpoch, toLook, timeoutMs, TableClass = LockTable } = options;
+    const { root, slotsPerEpoch, listOnly, timeoutMs, TableClass = LockTable } = options;
     checkTimeout(timeoutMs ?? 0);
-    if (!toLook) await ground.session();
+    if (!listOnly) await ground.session();
     const keys = await openKeys(ground, options);
-    const table = await TableClass.open(ground, { root, slotsPerEpoch, toLook });
-    if (!toLook) {
+    const table = await TableClass.open(ground, { root, slotsPerEpoch, listOnly });
+    if (!listOnly) {
       // Complete what dead holders committed, before the caller reads the tree.
       await table.sweep();
       await table.collect();

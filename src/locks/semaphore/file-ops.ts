@@ -13,7 +13,7 @@ import {
   observe,
   recordPathOf,
   observationOf,
-  type LockForm,
+  type LockFileForm,
   type Observation,
   type TakenLock,
 } from "./observe.ts";
@@ -253,6 +253,6 @@ async function discard(disk: Disk, temp: string): Promise<void> {
   await disk.unlink(temp).catch(() => undefined);
 }
 
-async function carries(disk: Disk, path: string, form: LockForm, bytes: Uint8Array): Promise<boolean> {
+async function carries(disk: Disk, path: string, form: LockFileForm, bytes: Uint8Array): Promise<boolean> {
   return isSame(observationOf(form, bytes), await observe(disk, path));
 }

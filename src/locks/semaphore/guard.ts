@@ -12,7 +12,7 @@ import { tempPathOf } from "./path.ts";
 /** How long callers that need the guard wait for it: many times longer than a healthy process holds it. */
 const waitMsMax = 10_000;
 
-export interface Guarded<T> {
+export interface GuardResult<T> {
   readonly result: T;
 }
 
@@ -38,7 +38,7 @@ export class Guard {
   }
 
   /** Returns undefined if another process has the guard. Throws UNSUPPORTED_DISK if there are no OS locks. */
-  async tryRun<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
+  async tryRun<T>(action: () => Promise<T>): Promise<GuardResult<T> | undefined> {
     return await this.#tryWith(await this.#openFile(), action);
   }
 
@@ -46,7 +46,7 @@ export class Guard {
    * Like `tryRun`, but runs without a guard if there are no OS locks. Nothing is taken over there, so no taker must
    * be excluded.
    */
-  async tryRunIfAny<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
+  async tryRunIfAny<T>(action: () => Promise<T>): Promise<GuardResult<T> | undefined> {
     const file = await this.#openIfAny();
     return file === undefined ? { result: await action() } : await this.#tryWith(file, action);
   }
@@ -124,7 +124,7 @@ export class Guard {
     }
   }
 
-  async #tryWith<T>(file: OsLockFile, action: () => Promise<T>): Promise<Guarded<T> | undefined> {
+  async #tryWith<T>(file: OsLockFile, action: () => Promise<T>): Promise<GuardResult<T> | undefined> {
     try {
       return (await file.tryLock()) ? { result: await action() } : undefined;
     } finally {

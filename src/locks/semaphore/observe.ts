@@ -9,11 +9,11 @@ import {
   type LockRecord,
 } from "./lock-file.ts";
 
-export type LockForm = "file" | "directory";
+export type LockFileForm = "file" | "directory";
 
 export interface TakenLock {
   readonly kind: "taken";
-  readonly form: LockForm;
+  readonly form: LockFileForm;
   /**
    * Equal for two observations if and only if nothing has changed in between. Bytes with a token suffice. Without a
    * token, two locks may have equal bytes (two empty files), so the signature includes the stamps of the file.
@@ -40,7 +40,7 @@ const free: Observation = { kind: "free" };
 const triesMax = 3;
 
 /** The path of the record inside a lock of the directory form. */
-export function recordPathOf(lockPath: string, form: LockForm): string {
+export function recordPathOf(lockPath: string, form: LockFileForm): string {
   return form === "file" ? lockPath : `${lockPath}/owner`;
 }
 
@@ -70,7 +70,7 @@ async function lookOnce(disk: Disk, path: string): Promise<Observation> {
   }
 }
 
-async function lookAtRecord(disk: Disk, path: string, form: LockForm): Promise<TakenLock> {
+async function lookAtRecord(disk: Disk, path: string, form: LockFileForm): Promise<TakenLock> {
   const recordPath = recordPathOf(path, form);
   const taken = observationOf(form, await disk.readFile(recordPath, lockFileBytesMax));
   if (taken.record?.token !== undefined || taken.contents === "data") return taken;
@@ -78,7 +78,7 @@ async function lookAtRecord(disk: Disk, path: string, form: LockForm): Promise<T
 }
 
 /** Returns the observation that a lock with exactly these bytes will have. */
-export function observationOf(form: LockForm, bytes: Uint8Array): TakenLock {
+export function observationOf(form: LockFileForm, bytes: Uint8Array): TakenLock {
   const text = Buffer.from(bytes).toString("utf8");
   const record = parseLockRecord(text);
   // Use the bytes, not the text: different invalid bytes decode to the same text.
@@ -121,7 +121,7 @@ async function hasOthersInside(disk: Disk, path: string): Promise<boolean> {
   }
 }
 
-async function describeUnread(disk: Disk, path: string, form: LockForm, error: unknown): Promise<Observation> {
+async function describeUnread(disk: Disk, path: string, form: LockFileForm, error: unknown): Promise<Observation> {
   if (!hasErrno(error, "EFBIG", "EACCES", "EPERM", "EISDIR")) throw error;
   const observation = await describeByStat(disk, path, form);
   if (observation.kind === "free") return observation;
@@ -130,7 +130,7 @@ async function describeUnread(disk: Disk, path: string, form: LockForm, error: u
 }
 
 /** Describes a file or directory that has no content to compare. */
-async function describeByStat(disk: Disk, path: string, form: LockForm): Promise<Observation> {
+async function describeByStat(disk: Disk, path: string, form: LockFileForm): Promise<Observation> {
   const stat = await disk.findStat(path);
   return stat === undefined ? free : { kind: "taken", form, signature: `${form}?${stampOf(stat)}` };
 }

@@ -1,5 +1,5 @@
 // The options of a semaphore: their types, checks and defaults.
-import type { LockForm } from "./observe.ts";
+import type { LockFileForm } from "./observe.ts";
 
 /** Options of `new Semaphore`. */
 export interface SemaphoreOptions {
@@ -37,7 +37,7 @@ export interface SemaphoreSettings {
   readonly retryMs: number;
   readonly fsync: boolean;
   readonly mode: number;
-  readonly form: LockForm;
+  readonly form: LockFileForm;
   readonly ownerPid: number | undefined;
 }
 

@@ -5,7 +5,7 @@ import type { BeatTimes } from "../../ports/heart.ts";
 import { isKnownBoot, type Host } from "../../ports/host.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { formatLockRecord, parseLockRecord, type LockRecord } from "./lock-file.ts";
-import { isSame, observationOf, type LockForm, type Observation } from "./observe.ts";
+import { isSame, observationOf, type LockFileForm, type Observation } from "./observe.ts";
 
 /** A process as a lock record names it. */
 export interface Owner {
@@ -83,7 +83,7 @@ export function isOwnedBy(record: LockRecord, owner: Owner): boolean {
 }
 
 export interface ClaimOptions {
-  readonly form: LockForm;
+  readonly form: LockFileForm;
   /** The pid of the process for which the lock is acquired, if not this one. */
   readonly ownerPid: number | undefined;
 }
@@ -92,7 +92,7 @@ export interface ClaimOptions {
 export interface SemaphoreClaim {
   readonly record: LockRecord;
   readonly bytes: Uint8Array;
-  readonly form: LockForm;
+  readonly form: LockFileForm;
   readonly since: BeatTimes;
   /** True if the owner is another process, which may die while this one acts for it. */
   readonly isForAnother: boolean;

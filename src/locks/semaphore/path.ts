@@ -7,7 +7,7 @@ import { diskError, hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
 import type { Random } from "../../ports/random.ts";
 import { followLinks } from "../naming/follow-path.ts";
-import type { LockForm } from "./observe.ts";
+import type { LockFileForm } from "./observe.ts";
 
 // Leaves room for longer names beside the lock: `.guard`, or `.`, 26 digits and `.tmp`.
 const nameBytesMax = 255 - 32;
@@ -68,7 +68,7 @@ function checkName(path: string, kind: FileStat["kind"] | undefined): string {
 }
 
 /** Returns the error for contents that are neither a record nor the beginning of one. */
-export function notALock(path: string, form: LockForm, cause?: unknown): Error {
+export function notALock(path: string, form: LockFileForm, cause?: unknown): Error {
   const what =
     form === "file" ? "a lock file: its contents are not a record" : "a lock: it is a directory with files in it";
   const message = `${path} is not ${what}. Nothing was removed; choose another path, or move it away.`;

@@ -20,7 +20,7 @@ import { elapsedMs } from "../../ports/heart.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { createLockFile, makeLockDirectory, removeLock, takeAway, withStaged, type FileOptions } from "./file-ops.ts";
-import { Guard, type Guarded } from "./guard.ts";
+import { Guard, type GuardResult } from "./guard.ts";
 import { notALock } from "./path.ts";
 import { isOwnedBy, isObservationOf, newClaim, type ClaimOptions, type Owner, type SemaphoreClaim } from "./owner.ts";
 import { isSame, observe, type Observation, type TakenLock } from "./observe.ts";
@@ -167,7 +167,7 @@ export class SemaphoreProtocol {
   }
 
   /** Returns undefined if another process has the guard. */
-  protected tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
+  protected tryGuarded<T>(action: () => Promise<T>): Promise<GuardResult<T> | undefined> {
     return this.#guard.tryRun(action);
   }
 

@@ -52,7 +52,7 @@ export interface SemaphoreWorld {
   readonly watchMs?: number;
 }
 
-interface Site {
+interface SemaphoreContext {
   readonly ports: Ports;
   readonly protocol: SemaphoreProtocol;
 }
@@ -68,7 +68,7 @@ export class PortsSemaphore {
   readonly path: string;
   readonly #world: SemaphoreWorld;
   readonly #settings: SemaphoreSettings;
-  #site: Promise<Site> | undefined;
+  #site: Promise<SemaphoreContext> | undefined;
 
   constructor(world: SemaphoreWorld, path: string, options: SemaphoreOptions = {}) {
     checkLockPath(path);
@@ -184,7 +184,7 @@ export class PortsSemaphore {
   }
 
   /** Returns undefined if another caller of this process has its turn. */
-  async #tryOnce(site: Site, tag: string | undefined): Promise<ClaimHold | Obstacle | undefined> {
+  async #tryOnce(site: SemaphoreContext, tag: string | undefined): Promise<ClaimHold | Obstacle | undefined> {
     const { inProcess } = this.#world;
     const local = inProcess.at(site.protocol.path);
     if (!local.turn.tryTake()) return undefined;
@@ -198,7 +198,7 @@ export class PortsSemaphore {
     return attempt.obstacle;
   }
 
-  async #wait(site: Site, { timeoutMs, signal, tag }: SemaphoreAcquireOptions): Promise<ClaimHold> {
+  async #wait(site: SemaphoreContext, { timeoutMs, signal, tag }: SemaphoreAcquireOptions): Promise<ClaimHold> {
     const { inProcess } = this.#world;
     const { clock } = site.ports;
     const beganMs = clock.monotonicMs();
@@ -225,7 +225,7 @@ export class PortsSemaphore {
   }
 
   async #attempts(
-    { ports, protocol }: Site,
+    { ports, protocol }: SemaphoreContext,
     tag: string | undefined,
     until: AbortSignal,
     onObstacle: (obstacle: Obstacle) => void,
@@ -252,7 +252,7 @@ export class PortsSemaphore {
   }
 
   /** If an attempt fails before there is a hold, the turn is given up. A hold gives it up when it ends. */
-  async #orLeave<T>({ protocol }: Site, local: LocalLock, action: () => Promise<T>): Promise<T> {
+  async #orLeave<T>({ protocol }: SemaphoreContext, local: LocalLock, action: () => Promise<T>): Promise<T> {
     try {
       return await action();
     } catch (error) {
@@ -261,7 +261,12 @@ export class PortsSemaphore {
     }
   }
 
-  async #holdOf(site: Site, local: LocalLock, { claim, doubt }: WonLock, signal?: AbortSignal): Promise<ClaimHold> {
+  async #holdOf(
+    site: SemaphoreContext,
+    local: LocalLock,
+    { claim, doubt }: WonLock,
+    signal?: AbortSignal,
+  ): Promise<ClaimHold> {
     const hold = this.#newHold(site, local, claim);
     if (doubt === undefined && !signal?.aborted) return hold;
     // The caller has aborted, or it is not certain that it holds the lock. If giving up fails now, the hold retries:
@@ -272,14 +277,14 @@ export class PortsSemaphore {
   }
 
   /** Gives up in the background. The turn stays taken until that is done. */
-  #giveUp(site: Site, local: LocalLock, claim: SemaphoreClaim): void {
+  #giveUp(site: SemaphoreContext, local: LocalLock, claim: SemaphoreClaim): void {
     // The hold itself retries after a failure.
     this.#newHold(site, local, claim)
       .end()
       .catch(() => undefined);
   }
 
-  #newHold({ ports, protocol }: Site, local: LocalLock, claim: SemaphoreClaim): ClaimHold {
+  #newHold({ ports, protocol }: SemaphoreContext, local: LocalLock, claim: SemaphoreClaim): ClaimHold {
     const { inProcess, watchMs = 5_000 } = this.#world;
     const onEnd = (): void => {
       local.hold = undefined;
@@ -295,7 +300,7 @@ export class PortsSemaphore {
     return hold?.ownerPid === this.#settings.ownerPid ? hold : undefined;
   }
 
-  #isMine({ ports, protocol }: Site, { record }: TakenLock): boolean {
+  #isMine({ ports, protocol }: SemaphoreContext, { record }: TakenLock): boolean {
     if (record?.token === undefined) return false;
     const { ownerPid } = this.#settings;
     const own = this.#findOwnHold(protocol);
@@ -303,14 +308,14 @@ export class PortsSemaphore {
   }
 
   /** Returns the current obstacle, for an error message. */
-  async #look({ protocol }: Site): Promise<Obstacle> {
+  async #look({ protocol }: SemaphoreContext): Promise<Obstacle> {
     const observation = await protocol.observe();
     if (observation.kind === "free") return { observation, why: "it was just released" };
     return { observation, why: (await protocol.judge(observation)).why };
   }
 
   /** Runs an operation in the directory of the lock, and explains disk errors. */
-  async #explained<T>(operation: (site: Site) => Promise<T>): Promise<T> {
+  async #explained<T>(operation: (site: SemaphoreContext) => Promise<T>): Promise<T> {
     try {
       this.#site ??= this.#open();
       return await operation(await this.#site);
@@ -319,7 +324,7 @@ export class PortsSemaphore {
     }
   }
 
-  async #open(): Promise<Site> {
+  async #open(): Promise<SemaphoreContext> {
     try {
       const { openPorts, Protocol = SemaphoreProtocol } = this.#world;
       const directory = parentOf(this.path);

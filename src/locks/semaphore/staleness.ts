@@ -6,12 +6,12 @@ import type { Ports } from "../../ports/ports.ts";
 import { notALock, tempPathOf } from "./path.ts";
 import { findFate, isForeignAlive } from "./owner.ts";
 import { removeLockDirectory } from "./file-ops.ts";
-import { observe, type LockForm, type Observation, type TakenLock } from "./observe.ts";
+import { observe, type LockFileForm, type Observation, type TakenLock } from "./observe.ts";
 
 export interface StalenessOptions {
   /** null: never stale by age. */
   readonly staleMs: number | null;
-  readonly form: LockForm;
+  readonly form: LockFileForm;
 }
 
 /** `why` says for people why it counts as held or stale. */

@@ -86,11 +86,11 @@ export interface StoreLock extends AsyncDisposable {
 }
 
 /** The underlying lock: an OS lock on one machine, a lock in a table between machines. */
-type Excluder = Pick<StoreLock, "tryAcquire" | "findHolder" | "close"> & {
+type UnderlyingLock = Pick<StoreLock, "tryAcquire" | "findHolder" | "close"> & {
   readonly acquire: (options: Waiting & { readonly timeoutMs: number }) => Promise<StoreHold>;
 };
 
-export interface InGround {
+export interface GroundOption {
   /**
    * The ground of the store whose part `directory` is. A new lock is recorded as one in its table. This lock does not
    * close it.
@@ -101,7 +101,7 @@ export interface InGround {
 export async function createStoreLock(
   ports: Ports,
   directory: string,
-  { timeoutMs = 5000, leaseMs, ground, ...meant }: StoreLockOptions & InGround = {},
+  { timeoutMs = 5000, leaseMs, ground, ...meant }: StoreLockOptions & GroundOption = {},
 ): Promise<StoreLock> {
   checkTimeout(timeoutMs);
   checkExpectedStore({ what: "store lock", path: directory, found: await findGate(ports, directory) }, meant);
@@ -116,7 +116,7 @@ export function tableStoreLock(locks: TablePathLocks<RequestTable>, path: string
 }
 
 interface StoreLockParts extends Pick<StoreLock, "path" | "gate"> {
-  readonly excluder: Excluder;
+  readonly excluder: UnderlyingLock;
   readonly timeoutMs: number;
 }
 
@@ -165,8 +165,8 @@ export function createLateStoreLock(path: string, gate: GateKind, open: () => Pr
 async function openExcluder(
   ports: Ports,
   directory: string,
-  { leaseMs, ground: shared }: { readonly leaseMs: number | undefined } & InGround,
-): Promise<{ gate: GateKind; excluder: Excluder }> {
+  { leaseMs, ground: shared }: { readonly leaseMs: number | undefined } & GroundOption,
+): Promise<{ gate: GateKind; excluder: UnderlyingLock }> {
   const known = await findGate(ports, directory);
   // Already recorded, as at every opening but the first. An OS lock needs nothing else here.
   if (known?.gate === "os") return { gate: "os", excluder: await openOsGate(ports, directory) };
@@ -203,16 +203,16 @@ async function openTableGate(
   ground: Ground,
   directory: string,
   record: GateRecord,
-  { toLook = false, ownsGround = true } = {},
-): Promise<Excluder> {
+  { listOnly = false, ownsGround = true } = {},
+): Promise<UnderlyingLock> {
   const path = lockPathOf(directory);
   const lockKey = keyOf(ground, directory, record);
   // Errors show the path as this machine sees it, but its key in the table is the same for all. The tree is not read.
   const keys = { clean: () => path, locate: async () => ({ path, key: lockKey }), keyOf: async () => lockKey };
-  return tableExcluder(await TablePathLocks.open(ground, { keys, toLook, ownsGround }), path);
+  return tableExcluder(await TablePathLocks.open(ground, { keys, listOnly, ownsGround }), path);
 }
 
-function tableExcluder(locks: TablePathLocks<RequestTable>, path: string): Excluder {
+function tableExcluder(locks: TablePathLocks<RequestTable>, path: string): UnderlyingLock {
   return {
     tryAcquire: async () => {
       const hold = await locks.tryAcquire(path);
@@ -277,7 +277,7 @@ export async function findStoreHolder(ports: Ports, directory: string): Promise<
     if (!isUnwritable(error)) throw error;
   }
   const table = await openTableGate(await Ground.openUnjoined(ports, groundOf(directory, record)), directory, record, {
-    toLook: true,
+    listOnly: true,
   });
   try {
     return await table.findHolder();

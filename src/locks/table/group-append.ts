@@ -44,7 +44,7 @@ export interface GroupEntry {
   readonly finish: () => Promise<void>;
 }
 
-interface Waiting extends TableAppend {
+interface WaitingAppend extends TableAppend {
   readonly resolve: (entry: Entry | undefined) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -56,7 +56,7 @@ const groupMax = 64;
 
 export class GroupAppend {
   readonly #append: (group: TableGroup) => Promise<GroupEntry | undefined>;
-  #waiting: Waiting[] = [];
+  #waiting: WaitingAppend[] = [];
   #isRunning = false;
 
   constructor(append: (group: TableGroup) => Promise<GroupEntry | undefined>) {
@@ -80,7 +80,7 @@ export class GroupAppend {
   }
 
   /** Returns the calls that must be appended after these. */
-  async #appendTogether(group: readonly Waiting[]): Promise<readonly Waiting[]> {
+  async #appendTogether(group: readonly WaitingAppend[]): Promise<readonly WaitingAppend[]> {
     let outcomes: readonly Outcome[] = [];
     const named = group.find(({ id }) => id !== undefined);
     const paths = group.filter(({ keepAs }) => keepAs !== undefined);
@@ -109,7 +109,7 @@ export class GroupAppend {
   }
 }
 
-async function settle(call: Waiting, outcome: Outcome | undefined, made: GroupEntry | undefined): Promise<void> {
+async function settle(call: WaitingAppend, outcome: Outcome | undefined, made: GroupEntry | undefined): Promise<void> {
   // If the file cannot be removed, it is swept with this process.
   if (made !== undefined && outcome?.is !== "made") await call.discardKept?.().catch(() => undefined);
   if (outcome?.is === "later") return;
@@ -124,8 +124,8 @@ async function settle(call: Waiting, outcome: Outcome | undefined, made: GroupEn
 
 /** Returns the state after all calls of a group, and the outcome of each. */
 function derive(
-  group: readonly Waiting[],
-  named: Waiting | undefined,
+  group: readonly WaitingAppend[],
+  named: WaitingAppend | undefined,
   newest: TableState,
   stamp: AppendStamp,
 ): { readonly state: TableState | undefined; readonly outcomes: readonly Outcome[] } {

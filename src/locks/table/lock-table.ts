@@ -21,7 +21,7 @@ export interface LockTableOptions {
   readonly root?: string | undefined;
   readonly slotsPerEpoch?: number | undefined;
   /** For a process that must not write: the table must exist. */
-  readonly toLook?: boolean | undefined;
+  readonly listOnly?: boolean | undefined;
 }
 
 export class LockTable extends RequestTable {
@@ -36,11 +36,11 @@ export class LockTable extends RequestTable {
     this.redoFiles = { ports: ground.ports, root, directory: ground.layout.directory };
   }
 
-  static async open(ground: Ground, { root, slotsPerEpoch, toLook }: LockTableOptions = {}): Promise<LockTable> {
+  static async open(ground: Ground, { root, slotsPerEpoch, listOnly }: LockTableOptions = {}): Promise<LockTable> {
     const table = new this(ground, root);
     const { disk } = ground.ports;
     const { directory } = ground.layout;
-    if (!toLook)
+    if (!listOnly)
       for (const name of ["holds", "redo", "done", "trash"]) await ensureDirectory(disk, `${directory}/${name}`);
     const options = table.#chainOptions(slotsPerEpoch);
     table.#chain = await ground.openChain(`${directory}/table`, options);

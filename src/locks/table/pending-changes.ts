@@ -15,7 +15,7 @@ export interface PendingTableChangesOptions {
 }
 
 /** The entries that one append omits. */
-export interface Omission {
+export interface PendingState {
   readonly state: TableState;
   /** Requests whose hold files still exist. */
   readonly dropped: readonly TableRequest[];
@@ -76,7 +76,7 @@ export class PendingTableChanges {
     return this.#unwanted.has(request.id) || this.#condemned.get(request.id) === this.#options.judgedState(request);
   }
 
-  omitFrom({ requests, redos }: TableState): Omission {
+  omitFrom({ requests, redos }: TableState): PendingState {
     const hasDrops = this.#hasDrops;
     return {
       state: {

@@ -26,7 +26,7 @@ import {
   type TableGroup,
 } from "./group-append.ts";
 import type { Holds } from "./holds.ts";
-import { PendingTableChanges, type Omission } from "./pending-changes.ts";
+import { PendingTableChanges, type PendingState } from "./pending-changes.ts";
 import { emptyTable, type TableRequest, type TableState } from "./request.ts";
 
 /** All marks are checked once the table has twice as many requests as existed last time, and this many more. */
@@ -76,7 +76,7 @@ export abstract class RequestTable {
   }
 
   async #appendGroup({ id = this.newName(), change, ...options }: TableGroup): Promise<GroupEntry | undefined> {
-    let omission: Omission = { state: emptyTable, dropped: [], forget: () => undefined };
+    let omission: PendingState = { state: emptyTable, dropped: [], forget: () => undefined };
     const derive = (newest: TableState, number: number): TableState | undefined => {
       omission = this.pending.omitFrom(newest);
       return change(omission.state, { fence: number, change: id });
@@ -87,7 +87,7 @@ export abstract class RequestTable {
     return { entry, finish: () => (finished ??= this.#finish(entry, omission)) };
   }
 
-  async #finish({ state }: Entry, { dropped, forget }: Omission): Promise<void> {
+  async #finish({ state }: Entry, { dropped, forget }: PendingState): Promise<void> {
     for (const request of dropped) await this.#cleanUp(request, state);
     forget();
   }

@@ -27,8 +27,8 @@ import { copyObject, type CopySource } from "../version/copy-version.ts";
 import { deleteObject } from "../version/delete-version.ts";
 import { findBodyFiles } from "../version/body-files.ts";
 import { describe } from "../version/find-version.ts";
-import { factsOf, putBody, type Announce } from "../version/put-version.ts";
-import type { Wanted } from "../version/preconditions.ts";
+import { factsOf, putBody, type AnnounceKey } from "../version/put-version.ts";
+import type { WriteConditions } from "../version/preconditions.ts";
 import { getVersion, openObject } from "../version/read-version.ts";
 import {
   listUploads,
@@ -46,7 +46,7 @@ import type { OpenBucket } from "./open-bucket.ts";
 export interface BucketUse {
   readonly buckets: Buckets;
   readonly inlineMax: number;
-  readonly announce: Announce;
+  readonly announce: AnnounceKey;
   readonly indexOf: (bucket: OpenBucket) => OpenedIndex;
   /** Throws CLOSED if the store is closed, and tracks the call as in progress. */
   readonly run: <T>(work: () => Promise<T>) => Promise<T>;
@@ -64,7 +64,7 @@ export class ObjectBucket extends CheckedBucket {
     key: string,
     body: Body,
     options: PutOptions,
-    preconditions: Wanted,
+    preconditions: WriteConditions,
   ): Promise<ObjectVersion> {
     const { inlineMax, announce, buckets, run } = this.#use;
     const request = { key, facts: factsOf(options), preconditions };

@@ -3,7 +3,7 @@
 import { isThere } from "../../durable/publish/directory.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
-import type { AddedHead, AppendOptions, Decide } from "../key/key-chain.ts";
+import type { AddedHead, AppendOptions, DecideEntry } from "../key/key-chain.ts";
 import { mustBeOf, type KeyChains, type OpenKey } from "../key/key-chains.ts";
 import type { KeyHead } from "../key/key-head.ts";
 import type { BucketConfig } from "../model/object.ts";
@@ -89,7 +89,12 @@ export class OpenBucket {
    * back: otherwise a writer that slept could destroy the null version, which must be kept once
    * versioning is enabled.
    */
-  async append(key: string, open: OpenKey, decide: Decide, options?: AppendOptions): Promise<AddedHead | undefined> {
+  async append(
+    key: string,
+    open: OpenKey,
+    decide: DecideEntry,
+    options?: AppendOptions,
+  ): Promise<AddedHead | undefined> {
     return await open.chain.append(async (newest) => {
       if (newest !== undefined) mustBeOf(key, newest, open);
       if (configOf(newest) > this.#state.number) await this.readAgain();

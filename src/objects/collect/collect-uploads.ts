@@ -7,7 +7,7 @@ import { idTimeMs, isId } from "../../format/id.ts";
 import { isUploadDue } from "../model/lifecycle.ts";
 import { uploadIdIn } from "../version/body-files.ts";
 import { UploadFiles } from "../multipart/upload-files.ts";
-import type { Abort } from "../multipart/upload-records.ts";
+import type { AbortRecord } from "../multipart/upload-records.ts";
 
 /**
  * An upload without a record is kept this long: its process may be about to write the record.
@@ -70,7 +70,7 @@ export async function collectUpload(bucket: OpenBucket, files: UploadFiles, isFr
  * The process that aborted the upload removes its files itself. If another process removed them,
  * that process could not tell its own abort from a completion whose version was deleted since.
  */
-async function removeAborted(bucket: OpenBucket, files: UploadFiles, { holder }: Abort): Promise<number> {
+async function removeAborted(bucket: OpenBucket, files: UploadFiles, { holder }: AbortRecord): Promise<number> {
   if (holder !== undefined && !(await bucket.storage.ground.settle(holder))) return 0;
   await files.remove();
   return 1;

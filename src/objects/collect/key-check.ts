@@ -52,7 +52,7 @@ export interface BodyFault extends KeyFault {
   readonly id: string;
 }
 
-type Look = ReadKey | "gone" | { readonly error: unknown };
+type KeyReading = ReadKey | "gone" | { readonly error: unknown };
 
 export class KeyCheck {
   readonly #bucket: OpenBucket;
@@ -107,7 +107,7 @@ export class KeyCheck {
   }
 
   /** Reads the key from the disk, not from this process's cache. */
-  async #look(): Promise<Look> {
+  async #look(): Promise<KeyReading> {
     const look = await this.#read();
     if (look === "gone" || !("error" in look) || !isHoldfastError(look.error, "RESOURCE_BUSY")) return look;
     const before = await this.#listing();
@@ -119,7 +119,7 @@ export class KeyCheck {
     return { error: holdfastError("CORRUPT", message, { path: this.#directory }, again.error) };
   }
 
-  async #read(): Promise<Look> {
+  async #read(): Promise<KeyReading> {
     const { storage } = this.#bucket;
     const chain = new KeyChain(storage, this.#directory);
     try {

@@ -1,7 +1,7 @@
 // UploadCheck verifies and repairs uploads: their records, and the parts of uploads in progress.
 import { isHoldfastError, type HoldfastError } from "../../errors.ts";
 import { idTimeMs } from "../../format/id.ts";
-import { moveAside, type Aside } from "../../part/aside.ts";
+import { moveAside, type AsideDirectory } from "../../part/aside.ts";
 import { FileContent } from "../../part/content.ts";
 import { describeUnreadable } from "../../part/findings.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
@@ -9,7 +9,7 @@ import type { OpenBucket } from "../bucket/open-bucket.ts";
 import type { PutEntry } from "../model/entry.ts";
 import { bodyPartsOf, joinEtags } from "../multipart/complete-upload.ts";
 import { UploadFiles } from "../multipart/upload-files.ts";
-import type { Completion, UploadEnd, UploadRecord } from "../multipart/upload-records.ts";
+import type { CompletionRecord, UploadEnd, UploadRecord } from "../multipart/upload-records.ts";
 
 export interface UploadFault {
   readonly path: string;
@@ -94,7 +94,7 @@ export class UploadCheck {
    * Rebuilds the end of an upload from its version, or from the records of the parts if the version
    * does not name them.
    */
-  async #completionOf({ id, size, etag, checksum, parts }: PutEntry): Promise<Completion | undefined> {
+  async #completionOf({ id, size, etag, checksum, parts }: PutEntry): Promise<CompletionRecord | undefined> {
     const own = { kind: "complete" as const, id, behind: { incarnation: "", number: 0 }, list: "", size, etag };
     const rest = checksum === undefined ? own : { ...own, checksum };
     if (parts !== undefined) return { ...rest, parts };
@@ -179,7 +179,7 @@ export class UploadCheck {
     return isHoldfastError(error) ? { path, what, error } : { path, what };
   }
 
-  get #aside(): Aside {
+  get #aside(): AsideDirectory {
     const { storage, layout } = this.#bucket;
     return { disk: storage.disk, directory: layout.directory, newId: () => storage.newId() };
   }

@@ -4,7 +4,7 @@ import { holdfastError, isHoldfastError, type HoldfastError } from "../../errors
 import { decodeRecord } from "../../format/record.ts";
 import { findIfThere, hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, DiskFile, OpenFileOptions } from "../../ports/disk.ts";
-import { readLegible, type DamagedEntry, type Legible, type SlotEntry } from "../model/damaged-entry.ts";
+import { readLegible, type DamagedEntry, type LegibleFields, type SlotEntry } from "../model/damaged-entry.ts";
 import { entryBytesMax, entryKind, type KeyEntry } from "../model/entry.ts";
 
 /** Size of the first read. It covers most records together with their small bodies. */
@@ -69,11 +69,14 @@ export function isSlotDamage(disk: Disk, error: unknown): error is HoldfastError
   return isUnreadable(error) || (disk.volume.kind === "local" && hasErrno(error, "EIO"));
 }
 
-export function damagedSlot(error: HoldfastError, legible: Legible = {}): FoundSlot & { readonly entry: DamagedEntry } {
+export function damagedSlot(
+  error: HoldfastError,
+  legible: LegibleFields = {},
+): FoundSlot & { readonly entry: DamagedEntry } {
   return { entry: { kind: "damaged", error, legible }, bodyAt: 0 };
 }
 
-async function legibleIn(disk: Disk, path: string, error: unknown): Promise<Legible> {
+async function legibleIn(disk: Disk, path: string, error: unknown): Promise<LegibleFields> {
   // A newer release may have changed the meaning of every field.
   if (!isHoldfastError(error, "CORRUPT")) return {};
   try {

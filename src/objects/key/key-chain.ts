@@ -36,7 +36,7 @@ const attemptsMax = 1000;
 export type AddedHead = KeyHead & { readonly entry: KeyEntry };
 
 /** A caller's decision on the newest entry of a key. */
-export type Decision =
+export type EntryDecision =
   /** Append this entry after it. The same entry object is not staged again. */
   | { readonly add: NewEntry }
   /** Find the newest entry and decide again: the key was replaced while the caller read it. */
@@ -44,11 +44,11 @@ export type Decision =
   /** Append nothing. */
   | { readonly nothing: true };
 
-export const retry: Decision = { retry: true };
-export const nothing: Decision = { nothing: true };
+export const retry: EntryDecision = { retry: true };
+export const nothing: EntryDecision = { nothing: true };
 
 /** Judges the newest entry; undefined if there is no such key. Throws if nothing must be appended. */
-export type Decide = (newest: KeyHead | undefined) => Promise<Decision>;
+export type DecideEntry = (newest: KeyHead | undefined) => Promise<EntryDecision>;
 
 export interface AppendOptions {
   /**
@@ -97,7 +97,7 @@ export class KeyChain {
    * returned "nothing". The returned entry is durable, and its number is won permanently. Throws
    * OUTCOME_UNKNOWN if a reply was lost, or if the key was removed at the same moment.
    */
-  async append(decide: Decide, { isJudged = true, announce }: AppendOptions = {}): Promise<AddedHead | undefined> {
+  async append(decide: DecideEntry, { isJudged = true, announce }: AppendOptions = {}): Promise<AddedHead | undefined> {
     let staged: StagedEntry | undefined;
     const unstage = async (): Promise<void> => {
       const { temp } = staged ?? {};
@@ -136,7 +136,7 @@ export class KeyChain {
   }
 
   /** Removes the key if `decide` adds its last entry. Returns false if the key has versions or is gone. */
-  async close(decide: (newest: KeyHead) => Promise<Decision>): Promise<boolean> {
+  async close(decide: (newest: KeyHead) => Promise<EntryDecision>): Promise<boolean> {
     const closed = await this.append(async (newest) => (newest === undefined ? nothing : await decide(newest)));
     if (closed === undefined) return false;
     await this.#end(closed);

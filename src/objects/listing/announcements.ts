@@ -48,7 +48,7 @@ export function linesOf({ keys, ended }: ReturnType<typeof announcementKind.deco
   return [...keys.map(lineOf(false)), ...ended.map(lineOf(true))];
 }
 
-interface Waiting extends KeyLife {
+interface WaitingKey extends KeyLife {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -56,7 +56,7 @@ interface Waiting extends KeyLife {
 /** Concurrent callers share a file and its syncs. */
 export class Announcements {
   readonly #merge: ((bucket: OpenBucket) => Promise<unknown>) | undefined;
-  readonly #waiting = new Map<string, Waiting[]>();
+  readonly #waiting = new Map<string, WaitingKey[]>();
   readonly #writing = new Set<string>();
   readonly #merging = new Map<string, Promise<unknown>>();
 
@@ -115,9 +115,9 @@ export class Announcements {
   }
 }
 
-function takeBatch(waiting: Waiting[]): Waiting[] {
+function takeBatch(waiting: WaitingKey[]): WaitingKey[] {
   let bytes = 0;
-  const isBeyond = ({ key }: Waiting): boolean => (bytes += 3 * key.length) > keyBytesPerFile;
+  const isBeyond = ({ key }: WaitingKey): boolean => (bytes += 3 * key.length) > keyBytesPerFile;
   const end = waiting.slice(0, livesPerFile).findIndex(isBeyond);
   return waiting.splice(0, end < 0 ? livesPerFile : Math.max(1, end));
 }

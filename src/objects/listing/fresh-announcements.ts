@@ -14,7 +14,7 @@ const someLength = 4 * 1024 * 1024;
 /** How many announcements are cached between listings. The files never change. */
 const rememberedMax = 512;
 
-export interface Announced {
+export interface AnnouncedLife {
   readonly names: readonly string[];
   /** In sorted order. */
   readonly lines: readonly IndexLine[];
@@ -23,7 +23,7 @@ export interface Announced {
 export class FreshAnnouncements {
   readonly #bucket: OpenBucket;
   #remembered = new Map<string, readonly IndexLine[]>();
-  #last: Announced = { names: [], lines: [] };
+  #last: AnnouncedLife = { names: [], lines: [] };
 
   constructor(bucket: OpenBucket) {
     this.#bucket = bucket;
@@ -39,7 +39,7 @@ export class FreshAnnouncements {
   }
 
   /** Reads these announcements. Returns undefined if one was removed meanwhile. */
-  async read(names: readonly string[]): Promise<Announced | undefined> {
+  async read(names: readonly string[]): Promise<AnnouncedLife | undefined> {
     const last = this.#last;
     if (names.length === last.names.length && names.every((name, index) => name === last.names[index])) return last;
     const found = await this.#readFiles(names, Infinity);
@@ -51,7 +51,7 @@ export class FreshAnnouncements {
   }
 
   /** Like `read`, but stops at the limits of one merge. */
-  async readSome(names: readonly string[]): Promise<Announced | undefined> {
+  async readSome(names: readonly string[]): Promise<AnnouncedLife | undefined> {
     const found = await this.#readFiles(names.slice(0, someMax), someLength);
     return found && announcedOf(found);
   }
@@ -82,6 +82,6 @@ export class FreshAnnouncements {
   }
 }
 
-function announcedOf(found: ReadonlyMap<string, readonly IndexLine[]>): Announced {
+function announcedOf(found: ReadonlyMap<string, readonly IndexLine[]>): AnnouncedLife {
   return { names: [...found.keys()], lines: [...found.values()].flat().sort(compareLines) };
 }

@@ -42,7 +42,7 @@ export async function writeRun(
   return sums.size;
 }
 
-interface MetLine {
+interface ScannedLine {
   readonly key: string;
   readonly start: number;
   readonly end: number;
@@ -52,7 +52,7 @@ export class KeyRun implements AsyncDisposable {
   readonly #file: DiskFile;
   readonly #path: string;
   readonly #size: number;
-  readonly #met = new Map<number, MetLine>();
+  readonly #met = new Map<number, ScannedLine>();
   #sums: Promise<RunSums | undefined> | undefined;
 
   constructor(file: DiskFile, path: string, size: number) {
@@ -110,7 +110,7 @@ export class KeyRun implements AsyncDisposable {
   }
 
   /** Returns the line that contains the byte `at`. It does not begin before `low`. */
-  async #lineAt(at: number, low: number): Promise<MetLine> {
+  async #lineAt(at: number, low: number): Promise<ScannedLine> {
     const from = Math.max(low, at - firstReadBytes / 2);
     const bytes = Buffer.from(await this.#read(from, firstReadBytes));
     const before = at === from ? -1 : bytes.lastIndexOf(lineFeed, at - from - 1);

@@ -45,7 +45,7 @@ interface Item {
   readonly life: KeyLife;
 }
 
-interface Wanted {
+interface ListFilter {
   readonly prefix: string;
   readonly delimiter: string;
   /** Begins at this key. */
@@ -236,7 +236,7 @@ async function nothingOf<P>(bucket: OpenBucket, page: P): Promise<P> {
 }
 
 /** Yields keys and common prefixes, and skips the other keys below a common prefix. */
-async function* itemsOf(keys: IndexSnapshot, { prefix, delimiter, from, isBehind }: Wanted): AsyncGenerator<Item> {
+async function* itemsOf(keys: IndexSnapshot, { prefix, delimiter, from, isBehind }: ListFilter): AsyncGenerator<Item> {
   let bound = compareKeys(from, prefix) > 0 ? from : prefix;
   for (let common: string | undefined; ;) {
     let steps = 0;

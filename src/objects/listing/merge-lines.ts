@@ -69,7 +69,7 @@ function leastOf(cursors: readonly Cursor[]): Cursor {
   return least;
 }
 
-export interface Forgetting {
+export interface ForgetOptions {
   /** True if the merge includes all runs. */
   readonly isComplete: boolean;
   /** True if this life, which was about to end, has ended. */
@@ -82,7 +82,7 @@ export interface Forgetting {
  */
 export async function* withoutEnded(
   lines: AsyncIterable<readonly IndexLine[]>,
-  { isComplete, isOver }: Forgetting,
+  { isComplete, isOver }: ForgetOptions,
 ): AsyncGenerator<readonly IndexLine[]> {
   let announced: IndexLine | undefined;
   for await (const some of lines) {

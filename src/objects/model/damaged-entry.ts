@@ -6,7 +6,7 @@ import type { KeyEntry } from "./entry.ts";
 export interface DamagedEntry {
   readonly kind: "damaged";
   readonly error: HoldfastError;
-  readonly legible: Legible;
+  readonly legible: LegibleFields;
 }
 
 /** An entry as a reader finds it. */
@@ -24,7 +24,7 @@ export interface DamagedSlot {
  * which other versions the damage cannot affect. A field with a flipped bit no longer matches its
  * pattern.
  */
-export interface Legible {
+export interface LegibleFields {
   readonly kind?: KeyEntry["kind"];
   readonly id?: string;
   readonly key?: string;
@@ -37,7 +37,7 @@ const keyPattern = /"key":("(?:[^"\\]|\\.)*"),"config":/;
 // No value of metadata or tags can match, because those are texts, in which quotes are escaped.
 const nullPattern = /"isNull":(true|false)/;
 
-export function readLegible(bytes: Uint8Array): Legible {
+export function readLegible(bytes: Uint8Array): LegibleFields {
   const text = Buffer.from(bytes).toString("utf8");
   const kind = kindPattern.exec(text)?.[1] as KeyEntry["kind"] | undefined;
   const id = idPattern.exec(text)?.[1];

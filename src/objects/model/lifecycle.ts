@@ -28,7 +28,7 @@ export interface AgingVersion {
 }
 
 /** The actions that are due in a key. Numbers are indexes in the list of its versions. */
-export interface Due {
+export interface DueActions {
   /** The current version is due for deletion, like a delete without a version id. */
   readonly isExpired: boolean;
   /** These versions are due for permanent removal. */
@@ -97,7 +97,7 @@ export function dueOf(
   key: string,
   versions: readonly AgingVersion[],
   nowMs: number,
-): Due {
+): DueActions {
   const removals = new Set<number>();
   let isExpired = false;
   for (const rule of rules) {

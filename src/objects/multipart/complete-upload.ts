@@ -16,10 +16,10 @@ import { bodyFilesOf } from "../version/body-files.ts";
 import { findVersion } from "../version/find-version.ts";
 import { hasPreconditions, mustMeet } from "../version/preconditions.ts";
 import type { StagedBody } from "../version/stage-body.ts";
-import { putStaged, type Announce } from "../version/put-version.ts";
+import { putStaged, type AnnounceKey } from "../version/put-version.ts";
 import { isSameChecksum, joinChecksums } from "./joined-checksum.ts";
 import { noSuchUpload, type UploadFiles } from "./upload-files.ts";
-import type { Completion, UploadPartRecord, UploadEnd, UploadRecord } from "./upload-records.ts";
+import type { CompletionRecord, UploadPartRecord, UploadEnd, UploadRecord } from "./upload-records.ts";
 
 const partsMax = 10_000;
 
@@ -40,7 +40,7 @@ export async function completeUpload(
   files: UploadFiles,
   named: NamedUploadParts,
   preconditions: Preconditions,
-  announce: Announce,
+  announce: AnnounceKey,
 ): Promise<ObjectVersion> {
   const { bucket } = files;
   const upload = await files.find();
@@ -99,7 +99,7 @@ async function decideEnd(
 /** Throws INVALID_PART or BAD_DIGEST if the upload was completed with other parts. */
 export function mustBeOf(
   key: string,
-  { list, checksum }: Pick<Completion, "list" | "checksum">,
+  { list, checksum }: Pick<CompletionRecord, "list" | "checksum">,
   { parts, checksum: expected }: NamedUploadParts,
 ): void {
   if (list !== listOf(parts)) throw invalidPart(parts[0]?.partNumber ?? 0, "the upload was completed with other parts");
@@ -121,7 +121,7 @@ async function isCompleted(
   files: UploadFiles,
   { key, versionId }: ObjectVersion,
   ownId: string | undefined,
-  announce: Announce,
+  announce: AnnounceKey,
 ): Promise<boolean> {
   try {
     if (await files.isThere()) return true;
@@ -139,7 +139,7 @@ async function isCompleted(
 async function findCompleted(
   head: KeyHead,
   { chain }: OpenKey,
-  { id, behind }: Completion,
+  { id, behind }: CompletionRecord,
   { bucket, id: uploadId }: UploadFiles,
 ): Promise<KeyVersion | undefined> {
   const first = behind.incarnation === head.incarnation ? behind.number + 1 : 1;
@@ -163,7 +163,7 @@ export function completionOf(
   { key, checksum: kind }: UploadRecord,
   { parts: named, checksum: expected }: NamedUploadParts,
   found: readonly (UploadPartRecord | undefined)[],
-): Omit<Completion, "behind"> {
+): Omit<CompletionRecord, "behind"> {
   if (named.length === 0) throw invalidPart(0, "no parts are listed");
   if (named.length > partsMax) throw invalidPart(partsMax + 1, `there are more than ${partsMax}`);
   const parts: UploadPartRecord[] = [];
@@ -225,7 +225,7 @@ function mustHave(key: string, found: Checksum | undefined, declared: Checksum |
 const runsMax = 512;
 
 /** The facts of a completed object, without where its body is. */
-export function joinedFactsOf({ size, etag, checksum, parts }: Omit<Completion, "behind">): JoinedFacts {
+export function joinedFactsOf({ size, etag, checksum, parts }: Omit<CompletionRecord, "behind">): JoinedFacts {
   return { size, etag, ...runsOf(parts), ...(checksum === undefined ? {} : { checksum }) };
 }
 

@@ -58,7 +58,7 @@ const polynomials: Readonly<Partial<Record<ChecksumAlgorithm, { readonly bits: n
  */
 function joinCrcs(algorithm: ChecksumAlgorithm, values: readonly Buffer[], parts: readonly UploadPartRecord[]): string {
   const { bits, value: polynomial } = polynomials[algorithm] ?? { bits: 0, value: 0n };
-  const shifts = new Shifts(bits, polynomial);
+  const shifts = new CrcShifts(bits, polynomial);
   let joined = 0n;
   for (const [index, value] of values.entries())
     joined = shifts.over(joined, parts[index]?.size ?? 0) ^ BigInt(`0x${value.toString("hex")}`);
@@ -72,7 +72,7 @@ type Matrix = readonly bigint[];
  * Computes the effect of appending zero bytes to a CRC: one matrix per power of two of their
  * number.
  */
-class Shifts {
+class CrcShifts {
   readonly #powers: Matrix[];
 
   constructor(bits: number, polynomial: bigint) {

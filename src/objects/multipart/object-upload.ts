@@ -7,8 +7,8 @@ import { compareKeys } from "../listing/index-line.ts";
 import { CheckedUpload, type PartSource } from "../checked-upload.ts";
 import type { ObjectVersion, Preconditions, StoredObject, UploadInfo } from "../model/object.ts";
 import { pageLimit } from "../model/arguments.ts";
-import type { Declared } from "../version/stage-body.ts";
-import type { Announce } from "../version/put-version.ts";
+import type { DeclaredBody } from "../version/stage-body.ts";
+import type { AnnounceKey } from "../version/put-version.ts";
 import { openObject } from "../version/read-version.ts";
 import { completeUpload, type NamedUploadParts } from "./complete-upload.ts";
 import { putPart } from "./put-part.ts";
@@ -19,7 +19,7 @@ export interface UploadUse {
   /** Runs `work` on the bucket's current state. */
   readonly on: <T>(work: (bucket: OpenBucket) => Promise<T>) => Promise<T>;
   readonly getBucket: (name: string) => Promise<OpenBucket>;
-  readonly announce: Announce;
+  readonly announce: AnnounceKey;
 }
 
 export class ObjectUpload extends CheckedUpload {
@@ -30,7 +30,7 @@ export class ObjectUpload extends CheckedUpload {
     this.#use = use;
   }
 
-  protected override async putPart(partNumber: number, body: Body, declared: Declared): Promise<UploadPartRecord> {
+  protected override async putPart(partNumber: number, body: Body, declared: DeclaredBody): Promise<UploadPartRecord> {
     return await this.#use.on(async (bucket) =>
       putPart(await this.#open(bucket), { partNumber, key: this.key, body }, declared),
     );

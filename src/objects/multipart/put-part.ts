@@ -3,7 +3,7 @@
 import type { Body } from "../../common.ts";
 import { unlinkIfThere } from "../../durable/publish/directory.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
-import { stageFile, type Declared } from "../version/stage-body.ts";
+import { stageFile, type DeclaredBody } from "../version/stage-body.ts";
 import { noSuchUpload, type UploadFiles } from "./upload-files.ts";
 import type { UploadPartRecord } from "./upload-records.ts";
 
@@ -18,7 +18,7 @@ export interface NewUploadPart {
 export async function putPart(
   files: UploadFiles,
   { partNumber, key, body }: NewUploadPart,
-  declared: Declared,
+  declared: DeclaredBody,
 ): Promise<UploadPartRecord> {
   const { bucket } = files;
   const file = files.newBodyFile();

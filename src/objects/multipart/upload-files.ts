@@ -18,7 +18,7 @@ import {
   endKind,
   partKind,
   uploadKind,
-  type Completion,
+  type CompletionRecord,
   type UploadPartRecord,
   type UploadEnd,
   type UploadRecord,
@@ -166,7 +166,7 @@ export class UploadFiles {
   }
 
   /** Replaces the unreadable record, or the unreadable end, of a completed upload. */
-  async writeAgain(what: { readonly record: UploadRecord } | { readonly end: Completion }): Promise<void> {
+  async writeAgain(what: { readonly record: UploadRecord } | { readonly end: CompletionRecord }): Promise<void> {
     const { storage, layout } = this.bucket;
     const [path, bytes] =
       "record" in what
@@ -261,7 +261,7 @@ export class UploadFiles {
   }
 
   /** Removes the bodies of parts that the completion did not name. Returns their number. */
-  async removeUnnamed({ parts }: Completion): Promise<number> {
+  async removeUnnamed({ parts }: CompletionRecord): Promise<number> {
     const { disk } = this.bucket.storage;
     const named = new Set(parts.map(({ file }) => file));
     const names = await listIfThere(disk, this.directory);

@@ -81,9 +81,9 @@ export const partKind: RecordKind<UploadPartRecord> = {
 };
 
 /** The file `end`: the completion or the abort of the upload, decided once. */
-export type UploadEnd = Abort | Completion;
+export type UploadEnd = AbortRecord | CompletionRecord;
 
-export interface Abort {
+export interface AbortRecord {
   readonly kind: "abort";
   readonly id: string;
   /**
@@ -93,7 +93,7 @@ export interface Abort {
   readonly holder?: string;
 }
 
-export interface Completion {
+export interface CompletionRecord {
   readonly kind: "complete";
   /** Id of the version's entry. By this id, every completer finds the version that another one put. */
   readonly id: string;
@@ -126,7 +126,7 @@ export const endKind: RecordKind<UploadEnd> = {
   },
 };
 
-function behindOf({ incarnation, number }: Readonly<Record<string, unknown>>): Completion["behind"] {
+function behindOf({ incarnation, number }: Readonly<Record<string, unknown>>): CompletionRecord["behind"] {
   return { incarnation: textOf(incarnation), number: countOf(number) };
 }
 

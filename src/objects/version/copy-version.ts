@@ -5,8 +5,8 @@ import type { PutEntry } from "../model/entry.ts";
 import type { CopyOptions, ObjectVersion } from "../model/object.ts";
 import { versionIdOf } from "./find-version.ts";
 import { failed, matches } from "./preconditions.ts";
-import { factsOf, putBody, type Announce, type VersionFacts } from "./put-version.ts";
-import type { Declared } from "./stage-body.ts";
+import { factsOf, putBody, type AnnounceKey, type VersionFacts } from "./put-version.ts";
+import type { DeclaredBody } from "./stage-body.ts";
 import { getVersion, openObject } from "./read-version.ts";
 
 export interface CopySource {
@@ -22,7 +22,7 @@ export interface CopyWork {
   readonly open: () => Promise<OpenBucket>;
   readonly to: string;
   readonly inlineMax: number;
-  readonly announce: Announce;
+  readonly announce: AnnounceKey;
 }
 
 /**
@@ -56,7 +56,7 @@ export function copyOf(
   key: string,
   version: KeyVersion,
   options: CopyOptions,
-): { readonly facts: VersionFacts; readonly declared: Declared } {
+): { readonly facts: VersionFacts; readonly declared: DeclaredBody } {
   const { sourceIfMatch, sourceIfNoneMatch, attributes = "copy" } = options;
   if (attributes !== "copy" && attributes !== "replace")
     throw new TypeError(`copy: attributes is "copy" or "replace", not ${String(attributes)}.`);

@@ -14,7 +14,7 @@ import type { Deleted, DeleteOptions } from "../model/object.ts";
 import { hasBodyFiles } from "./body-files.ts";
 import { findCurrent, findDamagedBy, versionIdOf, wholeOf } from "./find-version.ts";
 import { failed, mustMatch } from "./preconditions.ts";
-import type { Announce } from "./put-version.ts";
+import type { AnnounceKey } from "./put-version.ts";
 import { discardBody } from "./stage-body.ts";
 
 /**
@@ -25,7 +25,7 @@ export async function deleteObject(
   bucket: OpenBucket,
   key: string,
   options: DeleteOptions,
-  announce: Announce,
+  announce: AnnounceKey,
 ): Promise<Deleted> {
   return await bucket.useKey(key, async (open) => {
     if (options.versionId !== undefined || bucket.settings.versioning === "off") {
@@ -41,7 +41,7 @@ async function addMarker(
   key: string,
   open: OpenKey,
   options: DeleteOptions,
-  announce: Announce,
+  announce: AnnounceKey,
 ): Promise<Deleted> {
   const { storage } = bucket;
   const id = storage.newId();

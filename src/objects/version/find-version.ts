@@ -10,7 +10,7 @@ import {
   type KeyContent,
   type KeyVersion,
 } from "../key/key-versions.ts";
-import type { DamagedEntry, DamagedSlot, Legible } from "../model/damaged-entry.ts";
+import type { DamagedEntry, DamagedSlot, LegibleFields } from "../model/damaged-entry.ts";
 import type { Checksum, PutEntry } from "../model/entry.ts";
 import type { ObjectVersion } from "../model/object.ts";
 import { findVersionName, formatVersionId, nullVersionId } from "../model/version-id.ts";
@@ -28,7 +28,7 @@ export interface FoundVersion {
 }
 
 /** The id of the version in a damaged slot, if it is legible. */
-export function findIdOf(slot: number, { id, isNull }: Legible): string | undefined {
+export function findIdOf(slot: number, { id, isNull }: LegibleFields): string | undefined {
   if (isNull === true) return nullVersionId;
   return id === undefined || isNull === undefined ? undefined : formatVersionId({ slot, id });
 }

@@ -5,7 +5,7 @@ import type { Preconditions } from "../model/object.ts";
 import { versionIdOf } from "./find-version.ts";
 
 /** The conditions of a write on the current version. */
-export interface Wanted extends Preconditions {
+export interface WriteConditions extends Preconditions {
   /**
    * The id that the entry of the current version must have. All null versions of a key share one
    * version id, so that is not enough.
@@ -13,12 +13,12 @@ export interface Wanted extends Preconditions {
   readonly ifEntry?: string | undefined;
 }
 
-export function hasPreconditions({ ifMatch, ifNoneMatch, ifVersion, ifEntry }: Wanted): boolean {
+export function hasPreconditions({ ifMatch, ifNoneMatch, ifVersion, ifEntry }: WriteConditions): boolean {
   return [ifMatch, ifNoneMatch, ifVersion, ifEntry].some((each) => each !== undefined);
 }
 
 /** Throws PRECONDITION_FAILED. */
-export function mustMeet(key: string, current: KeyVersion | undefined, wanted: Wanted): void {
+export function mustMeet(key: string, current: KeyVersion | undefined, wanted: WriteConditions): void {
   const { ifMatch, ifNoneMatch, ifVersion, ifEntry } = wanted;
   if (ifNoneMatch !== undefined && current !== undefined && matches(current, ifNoneMatch))
     throw failed(key, current, ifNoneMatch === "*" ? "it already exists" : `its ETag is among ${ifNoneMatch}`);

@@ -23,8 +23,8 @@ import { attributesOf, type KeyVersion } from "../key/key-versions.ts";
 import type { PutEntry, StoredRetention } from "../model/entry.ts";
 import type { BucketConfig, ContentHeaders, ObjectVersion, PutOptions } from "../model/object.ts";
 import { describe, findCurrent, isCurrent } from "./find-version.ts";
-import { hasPreconditions, mustMeet, type Wanted } from "./preconditions.ts";
-import { discardBody, stageBody, type Declared, type StagedBody } from "./stage-body.ts";
+import { hasPreconditions, mustMeet, type WriteConditions } from "./preconditions.ts";
+import { discardBody, stageBody, type DeclaredBody, type StagedBody } from "./stage-body.ts";
 
 const dayMs = 86_400_000;
 
@@ -34,7 +34,7 @@ export type VersionFacts = Pick<PutEntry, "headers" | "metadata" | "tags" | "ret
 export interface PutRequest {
   readonly key: string;
   readonly facts: VersionFacts;
-  readonly preconditions: Wanted;
+  readonly preconditions: WriteConditions;
   /**
    * Finds the version if an earlier try has put it; then nothing is added. Throws if it must not be
    * put any more.
@@ -43,7 +43,7 @@ export interface PutRequest {
 }
 
 /** Announces a new life of a key before it begins, so that listings find the key. */
-export type Announce = (bucket: OpenBucket, key: string, incarnation: string) => Promise<void>;
+export type AnnounceKey = (bucket: OpenBucket, key: string, incarnation: string) => Promise<void>;
 
 /**
  * `open` returns the bucket's current state. Throws PRECONDITION_FAILED, BAD_DIGEST, NO_SUCH_BUCKET
@@ -53,8 +53,8 @@ export async function putBody(
   open: () => Promise<OpenBucket>,
   request: PutRequest,
   body: Body,
-  options: Declared & { readonly inlineMax: number },
-  announce: Announce,
+  options: DeclaredBody & { readonly inlineMax: number },
+  announce: AnnounceKey,
 ): Promise<ObjectVersion> {
   const { staged, holding } = await stageBody(open, request.key, body, options);
   try {
@@ -74,7 +74,7 @@ export async function putStaged(
   bucket: OpenBucket,
   { key, facts, preconditions, findExisting }: PutRequest,
   { inline, stageIn, ...body }: StagedBody,
-  announce: Announce,
+  announce: AnnounceKey,
   id: string = bucket.storage.newId(),
 ): Promise<ObjectVersion> {
   const hasConditions = hasPreconditions(preconditions);

@@ -126,7 +126,7 @@ async function openContent(
 export function openedObject(
   { version, isLatest }: Pick<FoundVersion, "version" | "isLatest">,
   content: ObjectContent,
-  reading: Reading,
+  reading: VersionReader,
 ): StoredObject {
   const object = new OpenObject(describe(version, isLatest), content, reading) as StoredObject & OpenObject;
   entryIds.set(object, version.entry.id);
@@ -156,7 +156,7 @@ export class SmallContent implements ObjectContent {
   }
 }
 
-interface Piece {
+interface BodyPiece {
   readonly path: string;
   readonly digest: BodyDigest;
   readonly mismatch: (what: string) => Error;
@@ -168,11 +168,11 @@ interface Piece {
  */
 class LargeContent implements ObjectContent {
   readonly #disk: Disk;
-  readonly #pieces: readonly Piece[];
-  readonly #open: Map<Piece, DiskFile>;
+  readonly #pieces: readonly BodyPiece[];
+  readonly #open: Map<BodyPiece, DiskFile>;
   readonly #gone: () => Error;
 
-  private constructor(disk: Disk, pieces: readonly Piece[], open: Map<Piece, DiskFile>, gone: () => Error) {
+  private constructor(disk: Disk, pieces: readonly BodyPiece[], open: Map<BodyPiece, DiskFile>, gone: () => Error) {
     this.#disk = disk;
     this.#pieces = pieces;
     this.#open = open;
@@ -182,7 +182,7 @@ class LargeContent implements ObjectContent {
   /** Returns the path of a file if it is missing. */
   static async open(
     disk: Disk,
-    pieces: readonly Piece[],
+    pieces: readonly BodyPiece[],
     range: ByteRange | undefined,
     gone: () => Error,
   ): Promise<LargeContent | Pick<MissingBody, "path">> {
@@ -223,7 +223,7 @@ class LargeContent implements ObjectContent {
     for (const file of files) await file.close();
   }
 
-  *#piecesIn(range: ByteRange | undefined): Generator<{ piece: Piece; from: number; to: number }> {
+  *#piecesIn(range: ByteRange | undefined): Generator<{ piece: BodyPiece; from: number; to: number }> {
     let at = 0;
     for (const piece of this.#pieces) {
       const from = Math.max((range?.start ?? 0) - at, 0);
@@ -233,7 +233,7 @@ class LargeContent implements ObjectContent {
     }
   }
 
-  async #take(piece: Piece): Promise<DiskFile> {
+  async #take(piece: BodyPiece): Promise<DiskFile> {
     const file = this.#open.get(piece) ?? (await openIfThere(this.#disk, piece.path, { isBulk: true }));
     this.#open.delete(piece);
     if (file === undefined) throw this.#gone();
@@ -241,7 +241,12 @@ class LargeContent implements ObjectContent {
   }
 }
 
-async function* readRange(file: DiskFile, { mismatch }: Piece, from: number, to: number): AsyncGenerator<Uint8Array> {
+async function* readRange(
+  file: DiskFile,
+  { mismatch }: BodyPiece,
+  from: number,
+  to: number,
+): AsyncGenerator<Uint8Array> {
   for (let at = from; at <= to;) {
     const chunk = await file.read(at, Math.min(chunkBytes, to - at + 1));
     if (chunk.length === 0) throw mismatch(`it ends after ${at} bytes`);
@@ -265,7 +270,7 @@ export function rangeOf({ key, size }: ObjectVersion, range: ReadOptions["range"
   throw holdfastError("INVALID_RANGE", message, { size });
 }
 
-export interface Reading {
+export interface VersionReader {
   readonly range: ByteRange | undefined;
   readonly signal: AbortSignal | undefined;
 }
@@ -275,7 +280,7 @@ class OpenObject implements Content, AsyncDisposable {
   readonly #range: ByteRange | undefined;
   readonly #signal: AbortSignal | undefined;
 
-  constructor(version: ObjectVersion, content: ObjectContent, { range, signal }: Reading) {
+  constructor(version: ObjectVersion, content: ObjectContent, { range, signal }: VersionReader) {
     Object.assign(this, version, range === undefined ? {} : { range });
     this.#content = content;
     this.#range = range;

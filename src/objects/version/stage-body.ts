@@ -29,7 +29,7 @@ export interface StagedBody {
   readonly stageIn?: string;
 }
 
-export type Declared = Pick<PutOptions, BodyOption | "signal">;
+export type DeclaredBody = Pick<PutOptions, BodyOption | "signal">;
 
 /**
  * Stages a body. Throws BAD_DIGEST if the body is not the declared one, DISK_FULL, LOCK_LOST, or
@@ -40,7 +40,7 @@ export async function stageBody(
   open: () => Promise<OpenBucket>,
   key: string,
   body: Body,
-  options: Declared & { readonly inlineMax: number },
+  options: DeclaredBody & { readonly inlineMax: number },
 ): Promise<{ readonly staged: StagedBody; readonly holding?: OpenBucket }> {
   const read = await readSmall(key, body, options);
   if ("staged" in read) return read;
@@ -67,7 +67,7 @@ export interface LargeBody {
 export async function readSmall(
   key: string,
   body: Body,
-  { inlineMax, ...declared }: Declared & { readonly inlineMax: number },
+  { inlineMax, ...declared }: DeclaredBody & { readonly inlineMax: number },
 ): Promise<{ readonly staged: StagedBody } | LargeBody> {
   declared.signal?.throwIfAborted();
   const chunks = chunksOf(body)[Symbol.asyncIterator]();
@@ -113,7 +113,7 @@ export async function stageFile(
   bucket: OpenBucket,
   key: string,
   body: Body,
-  declared: Declared,
+  declared: DeclaredBody,
   file: string,
 ): Promise<WrittenBody> {
   const { storage } = bucket;
@@ -203,7 +203,7 @@ async function* chained(head: readonly Uint8Array[], rest: AsyncIterator<Uint8Ar
 export async function checkedFactsOf(
   key: string,
   digests: RunningDigests,
-  { size: declaredSize, md5: declaredMd5, checksum: declared, check }: Declared,
+  { size: declaredSize, md5: declaredMd5, checksum: declared, check }: DeclaredBody,
 ): Promise<WrittenBody> {
   const found = await digests.end();
   const { size, md5, sha256, checksum } = found;

@@ -3,7 +3,7 @@
 import type pg from "pg";
 import type { Clock } from "../../ports/clock.ts";
 import { loadDriver, type Driver } from "./driver.ts";
-import { failureOf, isCrowded, isLost, isRace } from "./failure.ts";
+import { failureOf, isOutOfConnections, isLost, isRace } from "./failure.ts";
 import { parseLocation, storeDefault, type PostgresLocation } from "./location.ts";
 
 const connectionsMax = 4;
@@ -146,7 +146,7 @@ export class Database {
       try {
         return await work();
       } catch (error) {
-        if (!isLost(error) && !isCrowded(error) && !isRace(error)) throw error;
+        if (!isLost(error) && !isOutOfConnections(error) && !isRace(error)) throw error;
         if (this.#clock.monotonicMs() + pause >= untilMs) throw error;
         await this.#clock.sleep(pause);
       }

@@ -26,8 +26,8 @@ export function isRace(error: unknown): boolean {
 }
 
 /** True if every connection of the pool or of the server is in use. Nothing was sent. */
-export function isCrowded(error: unknown): boolean {
-  if (isHoldfastError(error)) return isHoldfastError(error, "RESOURCE_BUSY") && isCrowded(error.cause ?? "");
+export function isOutOfConnections(error: unknown): boolean {
+  if (isHoldfastError(error)) return isHoldfastError(error, "RESOURCE_BUSY") && isOutOfConnections(error.cause ?? "");
   return stateOf(error) === "53300" || messageOf(error).startsWith("timeout exceeded when trying to connect");
 }
 
@@ -37,7 +37,7 @@ export function failureOf(error: unknown, path: string): Error {
   const state = stateOf(error);
   const why = `${path}: ${messageOf(error)}`;
   const busy = { path, blockedBy: [], worthWaiting: true };
-  if (isCrowded(error))
+  if (isOutOfConnections(error))
     return holdfastError("RESOURCE_BUSY", `${why} (every connection is in use). ${busyPause}`, busy, error);
   if (isLost(error)) return holdfastError("IO_ERROR", why, { path, errno: state || "ECONNRESET" }, error);
   if (isRace(error)) return holdfastError("RESOURCE_BUSY", `${why}. ${busyPause}`, busy, error);

@@ -5,7 +5,7 @@ import type { Appended } from "../../events/model/event-store.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Database } from "../connection/database.ts";
-import { isCrowded, isLost, isRace, stateOf } from "../connection/failure.ts";
+import { isOutOfConnections, isLost, isRace, stateOf } from "../connection/failure.ts";
 import { escaped, keyOf } from "../connection/text.ts";
 import { appendStatement, argumentsOf, type AppendOutcome, type BatchedAppend } from "./append-batch.ts";
 
@@ -211,7 +211,7 @@ export class AppendQueue {
     for (const call of batch) {
       if (isInDoubt) call.doubtMs ??= nowMs;
       const deadlineMs = Math.max(call.deadlineMs, (call.doubtMs ?? -Infinity) + doubtMsMin);
-      const isWorthIt = isInDoubt || isLocked || isCrowded(error) || isRace(error);
+      const isWorthIt = isInDoubt || isLocked || isOutOfConnections(error) || isRace(error);
       if (isWorthIt && deadlineMs > nowMs) again.push(call);
       else
         call.reject(

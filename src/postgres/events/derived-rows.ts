@@ -2,7 +2,7 @@
 // that makes them count.
 import type { DerivedData } from "../../events/log/derived-data.ts";
 import { hashOf, type Document, type DocumentName } from "../../events/projection/document.ts";
-import type { Documents, LeasedDocuments } from "../../events/projection/documents.ts";
+import type { Documents, DocumentsWriter } from "../../events/projection/documents.ts";
 import { documentKind } from "../../events/projection/document.ts";
 import { holdfastError } from "../../errors.ts";
 import { findSlotNumber, slotName } from "../../format/name.ts";
@@ -134,7 +134,7 @@ class DocumentRows implements Documents {
     return rows.map((row) => ({ ...row, isDeletion: false }));
   }
 
-  openWriter(leased: LeasedWork): LeasedDocuments {
+  openWriter(leased: LeasedWork): DocumentsWriter {
     let isDone = true;
     return {
       find: (key) => this.find(hashOf(key)),

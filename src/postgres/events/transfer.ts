@@ -4,7 +4,7 @@ import type { EventBody } from "../../events/model/stored-event.ts";
 import { encodeContent, type Retag, type StoredCondition } from "../../events/log/format/line.ts";
 import { exportLines, type ExportOptions, type StoredLine } from "../../events/transfer/export.ts";
 import { openExport, type IncomingLine } from "../../events/transfer/incoming.ts";
-import type { Imported, ImportOptions } from "../../events/transfer/import.ts";
+import type { ImportResult, ImportOptions } from "../../events/transfer/import.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Database, Send } from "../connection/database.ts";
 import { escaped, keyOf } from "../connection/text.ts";
@@ -53,7 +53,7 @@ export async function importRows(
   { p }: PgPart,
   chunks: AsyncIterable<Uint8Array | string>,
   { signal, onProgress }: ImportOptions,
-): Promise<Imported> {
+): Promise<ImportResult> {
   signal?.throwIfAborted();
   const { lines, position: total } = await openExport(chunks);
   const [log] = await database.query<{ lines: number; head: number }>("select lines, head from hf_log where p = $1", [

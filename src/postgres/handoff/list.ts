@@ -1,6 +1,6 @@
 // Lists and counts the tickets of a box, by its indexes.
 import type { HandoffStats, ListOptions, TicketInfo, TicketState } from "../../handoff/model/handoff.ts";
-import type { Counted } from "../../handoff/publish/backlog.ts";
+import type { CountedTickets } from "../../handoff/publish/backlog.ts";
 import { keyOf } from "../connection/text.ts";
 import type { PgBox } from "./pg-box.ts";
 import { describeRows, doneJoin, ticketColumns, type TicketRow } from "./ticket-rows.ts";
@@ -120,7 +120,7 @@ const statsText = `select
   (select b.paused from hf_box b where b.p = $1) as paused`;
 
 /** Counts waiting and claimed tickets, for the limits of the box. */
-export async function countWaiting({ database, p }: PgBox, ids: ReadonlySet<string>): Promise<Counted> {
+export async function countWaiting({ database, p }: PgBox, ids: ReadonlySet<string>): Promise<CountedTickets> {
   const [row] = await database.query<{ tickets: number; bytes: number; met: string[] }>(waitingText, [p, [...ids]]);
   return { tickets: row?.tickets ?? 0, bytes: row?.bytes ?? 0, met: new Set(row?.met) };
 }

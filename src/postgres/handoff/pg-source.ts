@@ -18,13 +18,13 @@ import type { ClaimRequest, Settler, TicketSource } from "../../handoff/deliver/
 import { findVerdict, pauseAfterMs } from "../../handoff/deliver/verdict.ts";
 import type { AttemptNote } from "../../handoff/model/handoff.ts";
 import type { Manifest } from "../../handoff/model/manifest.ts";
-import { isCrowded, isLost } from "../connection/failure.ts";
+import { isOutOfConnections, isLost } from "../connection/failure.ts";
 import type { PgSession } from "../liveness/session.ts";
 import { Batches } from "./batches.ts";
 import type { PgPause } from "./pause.ts";
 import type { KeptFolder } from "./payload-paths.ts";
 import type { PgBox } from "./pg-box.ts";
-import { PgSettler, readFile, Settling, type Claim, type Ending } from "./settler.ts";
+import { PgSettler, readFile, Settling, type PgClaim, type Ending } from "./settler.ts";
 import { attemptOf, claimColumns, manifestOf, type ClaimRow } from "./ticket-rows.ts";
 
 /** Another process may have delayed a ticket since the last check. */
@@ -172,7 +172,7 @@ export class PgSource implements TicketSource {
       await database.query("select hf_return_1($1, $2, $3)", [p, unknown.holder, unknown.serials]);
     } catch (error) {
       this.#unknown.push(unknown);
-      if (!isLost(error) && !isCrowded(error)) throw error;
+      if (!isLost(error) && !isOutOfConnections(error)) throw error;
     }
   }
 
@@ -183,7 +183,7 @@ export class PgSource implements TicketSource {
     signal: AbortSignal,
   ): Promise<Settler | undefined> {
     const attempt = attemptOf(row);
-    const end = async (claim: Claim, ending: Ending): Promise<undefined> => {
+    const end = async (claim: PgClaim, ending: Ending): Promise<undefined> => {
       const isEnded = (await this.#settling.end(claim, ending)) !== undefined;
       if (isEnded && ending.how === "fail")
         onDeadLetter?.({ id: row.id, attempt, outcome: ending.outcome, reason: ending.reason });
@@ -195,7 +195,7 @@ export class PgSource implements TicketSource {
       const unreadable = { row, session, manifest: { id: row.id } as Manifest };
       return await end(unreadable, { how: "fail", outcome: "fail", reason: messageOf(error) });
     }
-    const claim: Claim = { row, session, manifest };
+    const claim: PgClaim = { row, session, manifest };
     if (row.is_done) return await end(claim, { how: "skip" });
     const verdict = await findVerdict(
       manifest,

@@ -16,7 +16,7 @@ import { insertTickets } from "./publisher.ts";
 import { attemptOf, type ClaimRow } from "./ticket-rows.ts";
 
 /** A claim of this process. */
-export interface Claim {
+export interface PgClaim {
   readonly row: ClaimRow;
   readonly manifest: Manifest;
   readonly session: PgSession;
@@ -24,7 +24,7 @@ export interface Claim {
 }
 
 interface Ack {
-  readonly claim: Claim;
+  readonly claim: PgClaim;
   readonly result: string | undefined;
   readonly outputs: string | undefined;
   readonly owner: string | undefined;
@@ -59,7 +59,7 @@ export class Settling {
   }
 
   /** Ends a claim without a result. Returns when the ticket is due; undefined if the claim was gone. */
-  async end(claim: Claim, ending: Ending): Promise<Date | undefined> {
+  async end(claim: PgClaim, ending: Ending): Promise<Date | undefined> {
     const { database, ground, p, isSynced } = this.box;
     const { session, row, manifest } = claim;
     const { how } = ending;
@@ -153,11 +153,11 @@ export class PgSettler implements Settler {
   readonly payload: Payload;
   readonly outputs: StagedOutputs;
   readonly #settling: Settling;
-  readonly #claim: Claim;
+  readonly #claim: PgClaim;
   readonly #paths: PayloadPaths;
   readonly #progress: PacedNote;
 
-  constructor(settling: Settling, claim: Claim) {
+  constructor(settling: Settling, claim: PgClaim) {
     const { box } = settling;
     const { row, manifest, session, kept } = claim;
     const read = (file: ManifestFile): AsyncIterable<Uint8Array> => readFile(box, claim, file);
@@ -235,7 +235,7 @@ export class PgSettler implements Settler {
 /** Yields the bytes of one file of a claimed ticket. */
 export function readFile(
   box: PgBox,
-  { row, manifest }: Pick<Claim, "manifest"> & { readonly row: Pick<ClaimRow, "id" | "inline"> },
+  { row, manifest }: Pick<PgClaim, "manifest"> & { readonly row: Pick<ClaimRow, "id" | "inline"> },
   file: ManifestFile,
 ): AsyncIterable<Uint8Array> {
   return row.inline === null ? readPieces(box, row.id, file) : inlinePiece(row.inline, manifest, file);
@@ -255,11 +255,11 @@ async function* inlinePiece(
   yield inline.subarray(start, files.at(-1)?.name === name ? undefined : start + size);
 }
 
-export function lost({ row }: Pick<Claim, "row">, cause?: unknown): Error {
+export function lost({ row }: Pick<PgClaim, "row">, cause?: unknown): Error {
   return claimLost({ id: row.id, attempt: attemptOf(row) }, cause);
 }
 
-function mustStillHave(claim: Claim): void {
+function mustStillHave(claim: PgClaim): void {
   const { session } = claim;
   if (session.isOver) throw lost(claim, session.signal.reason);
 }

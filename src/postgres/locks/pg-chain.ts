@@ -13,7 +13,7 @@ const batchMax = 64;
 /** The row keeps the ids of this many appends, so that a lost answer can be looked up. */
 const idsMax = 4 * batchMax;
 
-export interface PgChainPlace {
+export interface PgChainContext {
   readonly database: Database;
   readonly random: Random;
   readonly part: number;
@@ -41,7 +41,7 @@ interface Row {
 }
 
 export class PgChain<T> implements StateChain<T> {
-  readonly #place: PgChainPlace;
+  readonly #context: PgChainContext;
   readonly #options: Pick<RollingChainOptions<T>, "kind" | "initial">;
   #waiting: Call<T>[] = [];
   #isRunning = false;
@@ -49,8 +49,8 @@ export class PgChain<T> implements StateChain<T> {
   /** True if the row exists. */
   #isMade = false;
 
-  constructor(place: PgChainPlace, options: Pick<RollingChainOptions<T>, "kind" | "initial">) {
-    this.#place = place;
+  constructor(context: PgChainContext, options: Pick<RollingChainOptions<T>, "kind" | "initial">) {
+    this.#context = context;
     this.#options = options;
     this.#known = { number: 0, state: options.initial };
   }
@@ -62,12 +62,12 @@ export class PgChain<T> implements StateChain<T> {
 
   /** An SQL condition that selects the row. */
   get row(): string {
-    const { database, part, name } = this.#place;
+    const { database, part, name } = this.#context;
     return `p = ${part} and name = ${database.literal(name)}`;
   }
 
   async read(): Promise<Entry<T>> {
-    const { database, part, name } = this.#place;
+    const { database, part, name } = this.#context;
     const known = this.#known;
     const [row] = await database.query<Row & { state: unknown }>(
       "select n, case when n = $3 then null else state end as state from hf_chain where p = $1 and name = $2",
@@ -84,7 +84,7 @@ export class PgChain<T> implements StateChain<T> {
   ): Promise<Entry<T> | undefined> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({
-        token: `${id}#${randomName(this.#place.random.bytes(16))}`,
+        token: `${id}#${randomName(this.#context.random.bytes(16))}`,
         change,
         options,
         resolve,
@@ -114,7 +114,7 @@ export class PgChain<T> implements StateChain<T> {
       const batch = this.#waiting.splice(0, batchMax);
       let isAgain = false;
       try {
-        await this.#place.database.patiently(async () => {
+        await this.#context.database.patiently(async () => {
           try {
             await this.#swap(batch, isAgain);
           } catch (error) {
@@ -133,7 +133,7 @@ export class PgChain<T> implements StateChain<T> {
   }
 
   async #swap(batch: readonly Call<T>[], isAgain: boolean): Promise<void> {
-    const { database, part, name } = this.#place;
+    const { database, part, name } = this.#context;
     const where = this.row;
     const known = this.#known;
     const state = `case when n = ${known.number} then null else state end as state`;
@@ -190,13 +190,13 @@ export class PgChain<T> implements StateChain<T> {
   }
 
   #holds(paths: readonly string[]): string {
-    const { database, part } = this.#place;
+    const { database, part } = this.#context;
     const rows = paths.map((path) => `(${part}, ${database.literal(path.slice(path.lastIndexOf("/") + 1))})`);
     return `insert into hf_hold (p, id) values ${rows.join(", ")}`;
   }
 
   #literal(state: T): string {
-    return this.#place.database.literal(JSON.stringify(state));
+    return this.#context.database.literal(JSON.stringify(state));
   }
 
   #see({ n, state }: Pick<Row, "n" | "state">, known: Entry<T>): Entry<T> {
@@ -206,7 +206,7 @@ export class PgChain<T> implements StateChain<T> {
   }
 
   #inDoubt({ token }: Call<T>, cause: unknown): Error {
-    const path = this.#place.database.location.shown;
+    const path = this.#context.database.location.shown;
     const message = `${path}: the answer of the server was lost, so the append ${token} may or may not count.`;
     return holdfastError("OUTCOME_UNKNOWN", message, { path }, cause);
   }

@@ -25,8 +25,8 @@ export class PgLockTable extends RequestTable {
   /** Opens the table `name` of a store. */
   static open(ground: PgGround, name: string): PgLockTable {
     const { database, ports, part } = ground;
-    const place = { database, random: ports.random, part, name: `table/${name}` };
-    return new PgLockTable(ground, new PgChain(place, { kind: tableKind, initial: emptyTable }));
+    const context = { database, random: ports.random, part, name: `table/${name}` };
+    return new PgLockTable(ground, new PgChain(context, { kind: tableKind, initial: emptyTable }));
   }
 
   protected override get chain(): StateChain<TableState> {

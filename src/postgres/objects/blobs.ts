@@ -6,7 +6,7 @@ import type { Body } from "../../common.ts";
 import type { BodyFile } from "../../objects/model/entry.ts";
 import { RunningDigests } from "../../objects/version/digests.ts";
 import type { ByteRange, ObjectContent } from "../../objects/version/read-version.ts";
-import { checkedFactsOf, type Declared, type WrittenBody } from "../../objects/version/stage-body.ts";
+import { checkedFactsOf, type DeclaredBody, type WrittenBody } from "../../objects/version/stage-body.ts";
 import { chunksOf, writeGathered } from "../../part/body.ts";
 import type { Database } from "../connection/database.ts";
 
@@ -36,7 +36,7 @@ export class Blobs {
    * Writes a body. Throws BAD_DIGEST if it differs from the declared one, or the error of its
    * source; in both cases it leaves nothing behind.
    */
-  async write(key: string, body: Body, declared: Declared): Promise<WrittenBlob> {
+  async write(key: string, body: Body, declared: DeclaredBody): Promise<WrittenBlob> {
     const blob = this.#newId();
     const digests = new RunningDigests(declared.checksum?.algorithm);
     const memory = new Uint8Array(chunkBytes);

@@ -6,7 +6,7 @@ import { noSuchBucket } from "../../objects/bucket/open-bucket.ts";
 import { checkBucketName } from "../../objects/model/arguments.ts";
 import type { BucketConfig } from "../../objects/model/object.ts";
 import type { BucketInfo } from "../../objects/model/object-store.ts";
-import type { ObjectsRoom } from "./objects-room.ts";
+import type { ObjectsContext } from "./objects-context.ts";
 
 interface BucketRow {
   readonly b: number;
@@ -25,7 +25,7 @@ export interface FoundBucket {
 const columns = "b, name, settings, floor(extract(epoch from made_at) * 1000)::float8 as made_ms";
 
 export async function findBucket(
-  { database, part, known }: ObjectsRoom,
+  { database, part, known }: ObjectsContext,
   name: string,
 ): Promise<FoundBucket | undefined> {
   checkBucketName(name);
@@ -41,13 +41,13 @@ export async function findBucket(
 }
 
 /** Returns a bucket. Throws NO_SUCH_BUCKET. */
-export async function getBucket(room: ObjectsRoom, name: string): Promise<FoundBucket> {
-  const found = await findBucket(room, name);
+export async function getBucket(context: ObjectsContext, name: string): Promise<FoundBucket> {
+  const found = await findBucket(context, name);
   if (found === undefined) throw noSuchBucket(name);
   return found;
 }
 
-export async function listBuckets({ database, part }: ObjectsRoom): Promise<BucketInfo[]> {
+export async function listBuckets({ database, part }: ObjectsContext): Promise<BucketInfo[]> {
   const rows = await database.query<BucketRow>(`select ${columns} from hf_bucket where p = $1 order by name`, [part.p]);
   return rows.map(({ name, settings, made_ms }) => ({
     name,
@@ -57,9 +57,9 @@ export async function listBuckets({ database, part }: ObjectsRoom): Promise<Buck
 }
 
 /** Creates a bucket. Throws BUCKET_EXISTS. */
-export async function createBucket(room: ObjectsRoom, name: string, settings: BucketConfig): Promise<void> {
+export async function createBucket(context: ObjectsContext, name: string, settings: BucketConfig): Promise<void> {
   checkBucketName(name);
-  const { database, part, turns, newId } = room;
+  const { database, part, turns, newId } = context;
   const literal = (text: string): string => database.literal(text);
   let isMade = false;
   await turns.swap(
@@ -79,12 +79,12 @@ export async function createBucket(room: ObjectsRoom, name: string, settings: Bu
  * current settings forbid.
  */
 export async function changeBucket(
-  room: ObjectsRoom,
+  context: ObjectsContext,
   name: string,
   change: Partial<BucketConfig>,
   document: DocumentChange | undefined,
 ): Promise<void> {
-  const { database, part, turns, known } = room;
+  const { database, part, turns, known } = context;
   let settings: BucketConfig | undefined;
   await turns.swap<BucketRow>(
     () => `select ${columns} from hf_bucket where p = ${part.p} and name = ${database.literal(name)} for update`,
@@ -98,9 +98,9 @@ export async function changeBucket(
 }
 
 /** Deletes a bucket. Throws NO_SUCH_BUCKET and BUCKET_NOT_EMPTY. */
-export async function deleteBucket(room: ObjectsRoom, name: string, abortUploads: boolean): Promise<void> {
+export async function deleteBucket(context: ObjectsContext, name: string, abortUploads: boolean): Promise<void> {
   checkBucketName(name);
-  const { database, part, turns, known } = room;
+  const { database, part, turns, known } = context;
   await turns.swap<{ outcome: string }>(
     () => `select hf_delete_bucket_1(${part.p}, ${database.literal(name)}, ${abortUploads}) as outcome`,
     ([row]) => {

@@ -9,7 +9,7 @@ import { isRetained } from "../../objects/version/delete-version.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { findBucket, listBuckets, type FoundBucket } from "./bucket-rows.ts";
 import { versionOf, type KeyState, type Plan } from "./key-state.ts";
-import type { ObjectsRoom } from "./objects-room.ts";
+import type { ObjectsContext } from "./objects-context.ts";
 import { markerOf } from "./pg-bucket.ts";
 import { PgUpload } from "./pg-upload.ts";
 
@@ -20,7 +20,7 @@ export interface CollectOptions extends Cancel {
   readonly aheadMs?: number | undefined;
 }
 
-interface Aged {
+interface AgedVersions {
   readonly removed: readonly KeyVersion[];
   readonly isMarked: boolean;
 }
@@ -29,37 +29,40 @@ interface Aged {
  * Applies the lifecycle rules of all buckets. It runs under a lease, so that only one process
  * collects, but is safe without it: each key is judged again after its row is locked.
  */
-export async function collectRows(room: ObjectsRoom, { signal, aheadMs = 0 }: CollectOptions = {}): Promise<Collected> {
+export async function collectRows(
+  context: ObjectsContext,
+  { signal, aheadMs = 0 }: CollectOptions = {},
+): Promise<Collected> {
   let [objects, bytes] = [0, 0];
-  for (const { name } of await listBuckets(room)) {
-    const bucket = await findBucket(room, name);
+  for (const { name } of await listBuckets(context)) {
+    const bucket = await findBucket(context, name);
     if (bucket === undefined || bucket.settings.lifecycle.length === 0) continue;
     try {
-      for await (const { removed, isMarked } of ageKeys(room, bucket, aheadMs, signal)) {
+      for await (const { removed, isMarked } of ageKeys(context, bucket, aheadMs, signal)) {
         objects += removed.length + (isMarked ? 1 : 0);
         for (const { entry } of removed) bytes += entry.kind === "put" ? entry.size : 0;
       }
-      objects += await abortDue(room, bucket, aheadMs, signal);
+      objects += await abortDue(context, bucket, aheadMs, signal);
     } catch (error) {
       // The bucket was deleted meanwhile.
       if (!isHoldfastError(error, "NO_SUCH_BUCKET")) throw error;
     }
   }
-  await room.blobs.collect(signal);
-  await room.database.query("delete from hf_turn where at < clock_timestamp() - interval '7 days'");
+  await context.blobs.collect(signal);
+  await context.database.query("delete from hf_turn where at < clock_timestamp() - interval '7 days'");
   return { objects, bytes };
 }
 
 /** Applies the rules to all keys in order, one range of the index at a time. */
 async function* ageKeys(
-  room: ObjectsRoom,
+  context: ObjectsContext,
   { b, name, settings }: FoundBucket,
   aheadMs: number,
   signal: AbortSignal | undefined,
-): AsyncGenerator<Aged> {
+): AsyncGenerator<AgedVersions> {
   for (let after: Buffer = Buffer.alloc(0); ;) {
     signal?.throwIfAborted();
-    const rows = await room.database.query<{
+    const rows = await context.database.query<{
       key: Buffer;
       now_ms: number;
       versions: { slot: number; entry: unknown }[];
@@ -72,9 +75,9 @@ async function* ageKeys(
     );
     for (const { key, now_ms, versions } of rows) {
       signal?.throwIfAborted();
-      const found = (versions ?? []).map(({ slot, entry }) => versionOf(slot, entry, room.directory));
+      const found = (versions ?? []).map(({ slot, entry }) => versionOf(slot, entry, context.directory));
       const { isExpired, removed } = dueIn(settings.lifecycle, key.toString(), found, now_ms + aheadMs);
-      if (isExpired || removed.length > 0) yield await ageKey(room, name, key.toString(), aheadMs);
+      if (isExpired || removed.length > 0) yield await ageKey(context, name, key.toString(), aheadMs);
     }
     const last = rows.at(-1);
     if (last === undefined || rows.length < keysAtOnce) return;
@@ -82,8 +85,8 @@ async function* ageKeys(
   }
 }
 
-async function ageKey(room: ObjectsRoom, bucket: string, key: string, aheadMs: number): Promise<Aged> {
-  const judge = (state: KeyState): Plan<Aged> => {
+async function ageKey(context: ObjectsContext, bucket: string, key: string, aheadMs: number): Promise<AgedVersions> {
+  const judge = (state: KeyState): Plan<AgedVersions> => {
     const { settings, versions, nowMs } = state;
     const { isExpired, removed } = dueIn(settings.lifecycle, key, versions, nowMs + aheadMs);
     const isOff = settings.versioning === "off";
@@ -93,11 +96,11 @@ async function ageKey(room: ObjectsRoom, bucket: string, key: string, aheadMs: n
     const all = isGone ? [...removed, current] : removed;
     const slots = all.map(({ slot }) => slot);
     if (!isExpired || isOff) return { answer: { removed: all, isMarked: false }, removed: slots };
-    const marker = markerOf(state, room.newId(), () => undefined);
+    const marker = markerOf(state, context.newId(), () => undefined);
     const replaced = (marker.removed ?? []).filter((slot) => !slots.includes(slot));
     return { ...marker, answer: { removed: all, isMarked: true }, removed: [...slots, ...replaced] };
   };
-  return await room.calls.run({ bucket, key, needsAll: true, judge });
+  return await context.calls.run({ bucket, key, needsAll: true, judge });
 }
 
 /** Returns the versions that are due. Retained versions and those under a legal hold stay. */
@@ -119,7 +122,7 @@ function dueIn(
 }
 
 async function abortDue(
-  room: ObjectsRoom,
+  context: ObjectsContext,
   { b, name, settings }: FoundBucket,
   aheadMs: number,
   signal: AbortSignal | undefined,
@@ -127,7 +130,7 @@ async function abortDue(
   let count = 0;
   for (let after = ""; ;) {
     signal?.throwIfAborted();
-    const rows = await room.database.query<{ id: string; record: unknown; now_ms: number }>(
+    const rows = await context.database.query<{ id: string; record: unknown; now_ms: number }>(
       `select id, record, floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms
          from hf_upload where b = $1 and id > $2 and ended is null order by id limit ${keysAtOnce}`,
       [b, after],
@@ -136,7 +139,7 @@ async function abortDue(
       const upload = uploadKind.decode(record);
       if (!isUploadDue(settings.lifecycle, upload.key, upload.startedAtMs, now_ms + aheadMs)) continue;
       try {
-        await new PgUpload(upload, room, name).abort();
+        await new PgUpload(upload, context, name).abort();
         count++;
       } catch (error) {
         // Another process has ended the upload.

@@ -9,7 +9,7 @@ import { openedObject, rangeOf, SmallContent } from "../../objects/version/read-
 import { describe } from "../../objects/version/find-version.ts";
 import { verified } from "../../part/content.ts";
 import { listOf } from "../../format/decoding.ts";
-import type { ObjectsRoom } from "./objects-room.ts";
+import type { ObjectsContext } from "./objects-context.ts";
 import { BlobContent } from "./blobs.ts";
 import { slotNamed, versionOf } from "./key-state.ts";
 
@@ -39,7 +39,7 @@ const wanted = {
  * NO_SUCH_VERSION.
  */
 export async function findVersion(
-  { database, part }: ObjectsRoom,
+  { database, part }: ObjectsContext,
   bucket: string,
   key: string,
   { versionId, content }: { readonly versionId?: string | undefined; readonly content: "none" | "parts" | "body" },
@@ -69,20 +69,20 @@ export async function findVersion(
  * differs from what was put.
  */
 export async function openVersion(
-  room: ObjectsRoom,
+  context: ObjectsContext,
   bucket: string,
   key: string,
   { versionId, range, signal }: ReadOptions,
 ): Promise<StoredObject> {
   signal?.throwIfAborted();
-  return openFound(room, bucket, await findVersion(room, bucket, key, { versionId, content: "body" }), {
+  return openFound(context, bucket, await findVersion(context, bucket, key, { versionId, content: "body" }), {
     range,
     signal,
   });
 }
 
 export function openFound(
-  room: ObjectsRoom,
+  context: ObjectsContext,
   bucket: string,
   found: FoundRow,
   { range, signal }: Pick<ReadOptions, "range" | "signal">,
@@ -91,7 +91,7 @@ export function openFound(
   const { entry } = version;
   const bytes = rangeOf(describe(version, found.isLatest), range);
   const corrupt = (what: string): Error => {
-    const path = `${room.directory}/${bucket}`;
+    const path = `${context.directory}/${bucket}`;
     const message = `The object ${JSON.stringify(entry.key)} of the bucket ${bucket} is not what was written: ${what}. Restore it from a backup.`;
     return holdfastError("CORRUPT", message, { path });
   };
@@ -104,12 +104,12 @@ export function openFound(
   }
   const failure = async (blob: string, what: string): Promise<Error> => {
     // Its version was removed more than an hour ago, or the database has lost the blob.
-    const still = await findVersion(room, bucket, entry.key, {
+    const still = await findVersion(context, bucket, entry.key, {
       versionId: versionIdOf(version),
       content: "none",
     }).catch(() => undefined);
     if (still?.version.entry.id === entry.id) return corrupt(`the blob ${blob}: ${what}`);
     return noSuchVersion(entry.key, versionIdOf(version));
   };
-  return openedObject(found, new BlobContent(room.blobs, parts, failure), { range: bytes, signal });
+  return openedObject(found, new BlobContent(context.blobs, parts, failure), { range: bytes, signal });
 }

@@ -37,7 +37,7 @@ export interface KeyCall<T> {
   readonly judge: (state: KeyState) => Plan<T>;
 }
 
-interface Waiting {
+interface WaitingCall {
   readonly call: KeyCall<unknown>;
   /** Bucket and key. */
   readonly name: string;
@@ -55,7 +55,7 @@ export interface KeyCallsParts {
 
 export class KeyCalls {
   readonly #parts: KeyCallsParts;
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: WaitingCall[] = [];
   /**
    * Keys of transactions in progress. A second transaction of this process would only wait for the
    * first.
@@ -95,11 +95,11 @@ export class KeyCalls {
   }
 
   /** Takes calls of one bucket with different keys, and orders them by key. */
-  #takeBatch(): Waiting[] {
-    const batch: Waiting[] = [];
+  #takeBatch(): WaitingCall[] {
+    const batch: WaitingCall[] = [];
     let bytes = 0;
     for (let at = 0; at < this.#waiting.length && batch.length < callsMax && bytes < bytesMax;) {
-      const waiting = this.#waiting[at] as Waiting;
+      const waiting = this.#waiting[at] as WaitingCall;
       const isOther = batch[0] !== undefined && batch[0].call.bucket !== waiting.call.bucket;
       if (isOther || this.#busy.has(waiting.name)) {
         at++;
@@ -113,7 +113,7 @@ export class KeyCalls {
     return batch.sort((one, other) => Buffer.compare(Buffer.from(one.call.key), Buffer.from(other.call.key)));
   }
 
-  async #commit(batch: readonly Waiting[]): Promise<void> {
+  async #commit(batch: readonly WaitingCall[]): Promise<void> {
     const { database, turns } = this.#parts;
     let answers: (() => void)[] = [];
     try {
@@ -132,7 +132,7 @@ export class KeyCalls {
     for (const answer of answers) answer();
   }
 
-  #lockStatement(batch: readonly Waiting[]): string {
+  #lockStatement(batch: readonly WaitingCall[]): string {
     const { database, part } = this.#parts;
     const calls = batch.map(({ call }) => call);
     const [bucket = ""] = calls.map((call) => call.bucket);
@@ -151,7 +151,7 @@ export class KeyCalls {
   }
 
   #judge(
-    batch: readonly Waiting[],
+    batch: readonly WaitingCall[],
     rows: readonly KeyRow[],
   ): { answers: (() => void)[]; planned: { state: KeyState; plan: Plan<unknown> | undefined }[] } {
     const answers: (() => void)[] = [];

@@ -13,7 +13,7 @@ import type {
 import { findVersionName, formatVersionId, nullVersionId } from "../../objects/model/version-id.ts";
 import { describe } from "../../objects/version/find-version.ts";
 import { versionOf } from "./key-state.ts";
-import type { ObjectsRoom } from "./objects-room.ts";
+import type { ObjectsContext } from "./objects-context.ts";
 
 interface ListRow {
   readonly name: Buffer | null;
@@ -33,11 +33,11 @@ interface Range {
    * Lists all versions; of the key `after`, only those below this slot. Default: current versions
    * of keys after `after`.
    */
-  readonly below?: Below | undefined;
+  readonly below?: SlotBound | undefined;
   readonly limit: number;
 }
 
-interface Below {
+interface SlotBound {
   /** An SQL expression; null if no version of the key `after` is left. */
   readonly slot: string | null;
 }
@@ -47,36 +47,36 @@ interface Below {
  */
 const lastByte = Buffer.from([0xff]);
 
-export async function listPage(room: ObjectsRoom, bucket: string, options: ListOptions): Promise<ListPage> {
+export async function listPage(context: ObjectsContext, bucket: string, options: ListOptions): Promise<ListPage> {
   const { prefix = "", delimiter = "", after = "", limit = pageLimit } = options;
-  const rows = await readRows(room, bucket, { prefix, delimiter, after, limit });
+  const rows = await readRows(context, bucket, { prefix, delimiter, after, limit });
   const objects: ObjectVersion[] = [];
   const prefixes: string[] = [];
   for (const row of rows.slice(0, limit))
     if (row.is_prefix) prefixes.push(nameOf(row));
-    else objects.push(describe(versionOf(row.slot, row.entry, room.directory), true));
+    else objects.push(describe(versionOf(row.slot, row.entry, context.directory), true));
   const last = rows[limit - 1];
   return { objects, prefixes, ...(rows.length > limit && last !== undefined ? { next: nameOf(last) } : {}) };
 }
 
 export async function listVersionsPage(
-  room: ObjectsRoom,
+  context: ObjectsContext,
   bucket: string,
   options: ListVersionsOptions,
 ): Promise<VersionPage> {
   const { prefix = "", delimiter = "", keyMarker = "", versionMarker, limit = pageLimit } = options;
   const below = { slot: versionMarker === undefined ? null : slotBelow(versionMarker) };
-  const rows = await readRows(room, bucket, { prefix, delimiter, after: keyMarker, below, limit });
+  const rows = await readRows(context, bucket, { prefix, delimiter, after: keyMarker, below, limit });
   const versions: ObjectVersion[] = [];
   const prefixes: string[] = [];
   for (const row of rows.slice(0, limit))
     if (row.is_prefix) prefixes.push(nameOf(row));
-    else versions.push(describe(versionOf(row.slot, row.entry, room.directory), row.is_latest));
+    else versions.push(describe(versionOf(row.slot, row.entry, context.directory), row.is_latest));
   const last = rows[limit - 1];
   if (rows.length <= limit || last === undefined) return { versions, prefixes };
   if (last.is_prefix) return { versions, prefixes, nextKeyMarker: nameOf(last) };
   // The marker names the slot even of a null version, which may be replaced before the next page.
-  const { slot, entry } = versionOf(last.slot, last.entry, room.directory);
+  const { slot, entry } = versionOf(last.slot, last.entry, context.directory);
   return {
     versions,
     prefixes,
@@ -87,12 +87,12 @@ export async function listVersionsPage(
 
 /** Yields all versions of a key, newest first, in pages. */
 export async function* listKey(
-  room: ObjectsRoom,
+  context: ObjectsContext,
   bucket: string,
   key: string,
 ): AsyncGenerator<{ readonly versions: readonly ObjectVersion[] }> {
   for (let versionMarker: string | undefined; ;) {
-    const page = await readRows(room, bucket, {
+    const page = await readRows(context, bucket, {
       prefix: key,
       delimiter: "",
       after: key,
@@ -100,7 +100,7 @@ export async function* listKey(
       limit: pageLimit - 1,
     });
     const own = page.filter((row) => nameOf(row) === key);
-    yield { versions: own.map((row) => describe(versionOf(row.slot, row.entry, room.directory), row.is_latest)) };
+    yield { versions: own.map((row) => describe(versionOf(row.slot, row.entry, context.directory), row.is_latest)) };
     const last = own.at(-1);
     if (own.length < pageLimit || last === undefined) return;
     versionMarker = String(last.slot);
@@ -108,8 +108,8 @@ export async function* listKey(
 }
 
 /** Reads the rows of a page; if there are more, one more than `limit`. Throws NO_SUCH_BUCKET. */
-async function readRows(room: ObjectsRoom, bucket: string, range: Range): Promise<ListRow[]> {
-  const { database, part } = room;
+async function readRows(context: ObjectsContext, bucket: string, range: Range): Promise<ListRow[]> {
+  const { database, part } = context;
   const { prefix, delimiter, after, below, limit } = range;
   const isBefore = after === "" || compareKeys(after, prefix) < 0;
   const isPassed = !isBefore && (below?.slot ?? null) === null && commonOf(after, prefix, delimiter) === after;

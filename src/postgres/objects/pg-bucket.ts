@@ -30,35 +30,41 @@ import type { ChangeRequest } from "../../objects/version/change-version.ts";
 import { copyOf, type CopySource } from "../../objects/version/copy-version.ts";
 import { mustMeetConditions, mustNotBeRetained } from "../../objects/version/delete-version.ts";
 import { describe, noSuchKey, noSuchVersion, versionIdOf } from "../../objects/version/find-version.ts";
-import { mustMeet, type Wanted } from "../../objects/version/preconditions.ts";
+import { mustMeet, type WriteConditions } from "../../objects/version/preconditions.ts";
 import { factsOf, putEntryOf, type VersionFacts } from "../../objects/version/put-version.ts";
-import { readSmall, type Declared, type StagedBody } from "../../objects/version/stage-body.ts";
+import { readSmall, type DeclaredBody, type StagedBody } from "../../objects/version/stage-body.ts";
 import { changeBucket, getBucket } from "./bucket-rows.ts";
 import { findVersion, openFound, openVersion } from "./find-rows.ts";
 import { keyLiteral, slotNamed, type KeyState, type Plan } from "./key-state.ts";
 import { listKey, listPage, listVersionsPage } from "./list-rows.ts";
-import type { ObjectsRoom } from "./objects-room.ts";
+import type { ObjectsContext } from "./objects-context.ts";
 import { PgUpload } from "./pg-upload.ts";
 
 export class PgBucket extends CheckedBucket {
-  readonly #room: ObjectsRoom;
+  readonly #context: ObjectsContext;
 
-  constructor(name: string, room: ObjectsRoom) {
+  constructor(name: string, context: ObjectsContext) {
     super(name);
-    this.#room = room;
+    this.#context = context;
   }
 
   protected override async putChecked(
     key: string,
     body: Body,
     options: PutOptions,
-    wanted: Wanted,
+    wanted: WriteConditions,
   ): Promise<ObjectVersion> {
-    return await this.#room.run(() => this.#put(key, body, factsOf(options), options, wanted));
+    return await this.#context.run(() => this.#put(key, body, factsOf(options), options, wanted));
   }
 
-  async #put(key: string, body: Body, facts: VersionFacts, declared: Declared, wanted: Wanted): Promise<ObjectVersion> {
-    const { blobs, inlineMax } = this.#room;
+  async #put(
+    key: string,
+    body: Body,
+    facts: VersionFacts,
+    declared: DeclaredBody,
+    wanted: WriteConditions,
+  ): Promise<ObjectVersion> {
+    const { blobs, inlineMax } = this.#context;
     const read = await readSmall(key, body, { ...declared, inlineMax });
     if ("staged" in read) {
       declared.signal?.throwIfAborted();
@@ -80,10 +86,10 @@ export class PgBucket extends CheckedBucket {
     key: string,
     facts: VersionFacts,
     { inline, parts, ...body }: StagedBody,
-    wanted: Wanted,
+    wanted: WriteConditions,
     blob?: string,
   ): Promise<ObjectVersion> {
-    const { calls, newId } = this.#room;
+    const { calls, newId } = this.#context;
     const judge = (state: KeyState): Plan<ObjectVersion> => {
       const { config, settings, nowMs, newest, nullSlot, slot } = state;
       if (blob !== undefined && !state.hasBlob) throw this.#lostBlob(key);
@@ -98,22 +104,22 @@ export class PgBucket extends CheckedBucket {
   }
 
   protected override async getChecked(key: string, options: ReadOptions): Promise<StoredObject> {
-    return await this.#room.run(() => openVersion(this.#room, this.name, key, options));
+    return await this.#context.run(() => openVersion(this.#context, this.name, key, options));
   }
 
   protected override async headChecked(
     key: string,
     { versionId, signal }: Omit<ReadOptions, "range">,
   ): Promise<ObjectVersion> {
-    return await this.#room.run(async () => {
+    return await this.#context.run(async () => {
       signal?.throwIfAborted();
-      const { version, isLatest } = await findVersion(this.#room, this.name, key, { versionId, content: "none" });
+      const { version, isLatest } = await findVersion(this.#context, this.name, key, { versionId, content: "none" });
       return describe(version, isLatest);
     });
   }
 
   protected override async deleteChecked(key: string, options: DeleteOptions): Promise<Deleted> {
-    const { run, calls, newId } = this.#room;
+    const { run, calls, newId } = this.#context;
     const { versionId } = options;
     const slot = versionId === undefined ? -1 : slotNamed(versionId);
     const judge = (state: KeyState): Plan<Deleted> =>
@@ -125,32 +131,32 @@ export class PgBucket extends CheckedBucket {
 
   protected override async copyChecked(from: CopySource, to: string, options: CopyOptions): Promise<ObjectVersion> {
     const { bucket = this.name, key, versionId } = from;
-    return await this.#room.run(async () => {
-      const found = await findVersion(this.#room, bucket, key, { versionId, content: "body" });
+    return await this.#context.run(async () => {
+      const found = await findVersion(this.#context, bucket, key, { versionId, content: "body" });
       const { facts, declared } = copyOf(key, found.version, options);
-      await using object = openFound(this.#room, bucket, found, {});
+      await using object = openFound(this.#context, bucket, found, {});
       return await this.#put(to, object.stream(), facts, declared, options);
     });
   }
 
   protected override async listChecked(options: ListOptions): Promise<ListPage> {
-    return await this.#room.run(() => listPage(this.#room, this.name, options));
+    return await this.#context.run(() => listPage(this.#context, this.name, options));
   }
 
   protected override async listVersionsChecked(options: ListVersionsOptions): Promise<VersionPage> {
-    return await this.#room.run(() => listVersionsPage(this.#room, this.name, options));
+    return await this.#context.run(() => listVersionsPage(this.#context, this.name, options));
   }
 
   protected override listKey(key: string): AsyncIterable<Pick<VersionPage, "versions">> {
-    return listKey(this.#room, this.name, key);
+    return listKey(this.#context, this.name, key);
   }
 
   protected override async tagsChecked(
     key: string,
     versionId: string | undefined,
   ): Promise<Readonly<Record<string, string>>> {
-    return await this.#room.run(
-      async () => (await findVersion(this.#room, this.name, key, { versionId, content: "none" })).version.tags,
+    return await this.#context.run(
+      async () => (await findVersion(this.#context, this.name, key, { versionId, content: "none" })).version.tags,
     );
   }
 
@@ -158,8 +164,8 @@ export class PgBucket extends CheckedBucket {
     key: string,
     versionId: string | undefined,
   ): Promise<readonly { readonly size: number; readonly checksum?: string }[]> {
-    return await this.#room.run(async () => {
-      const { version, parts } = await findVersion(this.#room, this.name, key, { versionId, content: "parts" });
+    return await this.#context.run(async () => {
+      const { version, parts } = await findVersion(this.#context, this.name, key, { versionId, content: "parts" });
       // Any other ETag: the body was not uploaded in parts.
       if (version.entry.kind !== "put" || !version.entry.etag.includes("-")) return [];
       return parts.map(({ size, sum }) => ({ size, ...(sum === undefined ? {} : { checksum: sum }) }));
@@ -167,7 +173,7 @@ export class PgBucket extends CheckedBucket {
   }
 
   protected override async change(request: ChangeRequest): Promise<void> {
-    const { run, calls } = this.#room;
+    const { run, calls } = this.#context;
     const { key, versionId, change, needsObjectLock = false, check } = request;
     const judge = (state: KeyState): Plan<void> => {
       if (needsObjectLock) mustLock(this.name, state.settings);
@@ -184,13 +190,13 @@ export class PgBucket extends CheckedBucket {
   }
 
   protected override async createUploadChecked(key: string, options: UploadOptions): Promise<PgUpload> {
-    const { run, calls, database, random } = this.#room;
+    const { run, calls, database, random } = this.#context;
     const judge = ({ bucket, nowMs }: KeyState): Plan<PgUpload> => {
       const id = makeId(nowMs, random());
       const record = uploadRecordOf(id, key, nowMs, options);
       const row = `${bucket}, ${database.literal(id)}, ${keyLiteral(key)}, ${database.literal(JSON.stringify(record))}`;
       return {
-        answer: new PgUpload(record, this.#room, this.name),
+        answer: new PgUpload(record, this.#context, this.name),
         statements: [`insert into hf_upload (b, id, key, record) values (${row})`],
       };
     };
@@ -198,23 +204,23 @@ export class PgBucket extends CheckedBucket {
   }
 
   protected override async findUpload(key: string, id: string): Promise<PgUpload> {
-    const { run, database } = this.#room;
+    const { run, database } = this.#context;
     return await run(async () => {
-      const { b } = await getBucket(this.#room, this.name);
+      const { b } = await getBucket(this.#context, this.name);
       const [row] = await database.query<{ record: unknown }>(
         "select record from hf_upload where b = $1 and id = $2 and key = $3",
         [b, id, Buffer.from(key)],
       );
       if (row === undefined) throw noSuchUpload(id);
-      return new PgUpload(uploadKind.decode(row.record), this.#room, this.name);
+      return new PgUpload(uploadKind.decode(row.record), this.#context, this.name);
     });
   }
 
   protected override async listUploadsChecked(options: ListUploadsOptions): Promise<UploadList> {
-    const { run, database } = this.#room;
+    const { run, database } = this.#context;
     const { prefix = "", keyMarker = "", idMarker = "", limit = pageLimit } = options;
     return await run(async () => {
-      const { b } = await getBucket(this.#room, this.name);
+      const { b } = await getBucket(this.#context, this.name);
       // Sorts after all keys with the prefix: no UTF-8 contains the byte ff.
       const rows = await database.query<{ record: unknown }>(
         `select record from hf_upload where b = $1 and ended is null and key >= $2 and key < $2 || '\\xff'::bytea
@@ -229,20 +235,20 @@ export class PgBucket extends CheckedBucket {
   }
 
   override async config(): Promise<Readonly<BucketConfig>> {
-    return await this.#room.run(async () => structuredClone((await getBucket(this.#room, this.name)).settings));
+    return await this.#context.run(async () => structuredClone((await getBucket(this.#context, this.name)).settings));
   }
 
   override knownConfig(): Readonly<BucketConfig> | undefined {
-    return this.#room.known.get(this.name);
+    return this.#context.known.get(this.name);
   }
 
   protected override async changeConfig(change: Partial<BucketConfig>, document?: DocumentChange): Promise<void> {
     checkChange(change);
-    await this.#room.run(() => changeBucket(this.#room, this.name, change, document));
+    await this.#context.run(() => changeBucket(this.#context, this.name, change, document));
   }
 
   #lostBlob(key: string): Error {
-    const path = this.#room.directory;
+    const path = this.#context.directory;
     const message = `The body for ${JSON.stringify(key)} was not stored: it did not grow for a day, and was collected. Put it again.`;
     return holdfastError("LOCK_LOST", message, { path });
   }

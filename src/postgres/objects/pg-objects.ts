@@ -14,7 +14,7 @@ import { Blobs } from "./blobs.ts";
 import { createBucket, deleteBucket, findBucket, getBucket, listBuckets } from "./bucket-rows.ts";
 import { collectRows, type CollectOptions } from "./collect-rows.ts";
 import { KeyCalls } from "./key-calls.ts";
-import type { ObjectsRoom } from "./objects-room.ts";
+import type { ObjectsContext } from "./objects-context.ts";
 import { PgBucket } from "./pg-bucket.ts";
 import { Turns } from "./turns.ts";
 import { verifyObjects } from "./verify-objects.ts";
@@ -35,7 +35,7 @@ export class PgObjects implements ObjectStore {
   readonly directory: string;
   /** No key is cached. */
   readonly keysInMemory = 0;
-  readonly #room: ObjectsRoom;
+  readonly #context: ObjectsContext;
   readonly #leases: Leases;
   readonly #underWay = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
@@ -51,7 +51,7 @@ export class PgObjects implements ObjectStore {
     const onSettings = (bucket: string, settings: BucketConfig): void => void known.set(bucket, settings);
     this.directory = `${ground.location}#objects`;
     this.#leases = new Leases(part.path, async () => leases);
-    this.#room = {
+    this.#context = {
       database,
       part,
       directory: this.directory,
@@ -71,27 +71,27 @@ export class PgObjects implements ObjectStore {
     options: { versioning?: Versioning | undefined; objectLock?: boolean | undefined } = {},
   ): Promise<Bucket> {
     const settings = newSettings(options);
-    await this.#run(() => createBucket(this.#room, name, settings));
-    return new PgBucket(name, this.#room);
+    await this.#run(() => createBucket(this.#context, name, settings));
+    return new PgBucket(name, this.#context);
   }
 
   async bucket(name: string): Promise<Bucket> {
-    await this.#run(() => getBucket(this.#room, name));
-    return new PgBucket(name, this.#room);
+    await this.#run(() => getBucket(this.#context, name));
+    return new PgBucket(name, this.#context);
   }
 
   async findBucket(name: string): Promise<Bucket | undefined> {
-    const found = await this.#run(() => findBucket(this.#room, name));
-    return found && new PgBucket(name, this.#room);
+    const found = await this.#run(() => findBucket(this.#context, name));
+    return found && new PgBucket(name, this.#context);
   }
 
   async listBuckets(): Promise<BucketInfo[]> {
-    return await this.#run(() => listBuckets(this.#room));
+    return await this.#run(() => listBuckets(this.#context));
   }
 
   async deleteBucket(name: string, options: { abortUploads?: boolean | undefined } = {}): Promise<void> {
     checkOptions("deleteBucket", options, { abortUploads: true });
-    await this.#run(() => deleteBucket(this.#room, name, options.abortUploads === true));
+    await this.#run(() => deleteBucket(this.#context, name, options.abortUploads === true));
   }
 
   async collect(options: Cancel = {}): Promise<Collected> {
@@ -104,7 +104,7 @@ export class PgObjects implements ObjectStore {
     return await this.#run(async () => {
       const hold = await this.#leases.acquire("collect", options.signal ?? new AbortController().signal);
       try {
-        return await collectRows(this.#room, options);
+        return await collectRows(this.#context, options);
       } finally {
         // A lease that could not be released ends with this process.
         await hold.release().catch(() => undefined);
@@ -114,7 +114,7 @@ export class PgObjects implements ObjectStore {
 
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
     checkOptions("verify", options, { signal: true, repair: true, onProgress: true });
-    return await this.#run(() => verifyObjects(this.#room, options));
+    return await this.#run(() => verifyObjects(this.#context, options));
   }
 
   async close(): Promise<void> {
@@ -129,7 +129,7 @@ export class PgObjects implements ObjectStore {
     await Promise.allSettled([...this.#underWay]);
     await this.#leases.close();
     // A collection removes a row that stays.
-    await this.#room.turns.close().catch(() => undefined);
+    await this.#context.turns.close().catch(() => undefined);
   }
 
   async #run<T>(work: () => Promise<T>): Promise<T> {

@@ -16,37 +16,37 @@ import {
 import { noSuchUpload } from "../../objects/multipart/upload-files.ts";
 import {
   partKind,
-  type Completion,
+  type CompletionRecord,
   type UploadPartRecord,
   type UploadRecord,
 } from "../../objects/multipart/upload-records.ts";
 import { describe, versionIdOf } from "../../objects/version/find-version.ts";
 import { mustMeet } from "../../objects/version/preconditions.ts";
 import { putEntryOf } from "../../objects/version/put-version.ts";
-import type { Declared } from "../../objects/version/stage-body.ts";
+import type { DeclaredBody } from "../../objects/version/stage-body.ts";
 import { getBucket } from "./bucket-rows.ts";
 import { findVersion, openVersion } from "./find-rows.ts";
 import { arrayLiteral, keepBlobs, type KeyState, type Plan } from "./key-state.ts";
-import type { ObjectsRoom } from "./objects-room.ts";
+import type { ObjectsContext } from "./objects-context.ts";
 
 /** A completion gives up if parts are put during each of this many attempts. */
 const attemptsMax = 100;
 
 /** The result of a completed upload, kept for as long as its version exists. */
-type Ended = Pick<Completion, "list" | "checksum"> & { readonly versionId: string };
+type Ended = Pick<CompletionRecord, "list" | "checksum"> & { readonly versionId: string };
 
 export class PgUpload extends CheckedUpload {
-  readonly #room: ObjectsRoom;
+  readonly #context: ObjectsContext;
   readonly #bucket: string;
 
-  constructor(record: UploadRecord, room: ObjectsRoom, bucket: string) {
+  constructor(record: UploadRecord, context: ObjectsContext, bucket: string) {
     super(record);
-    this.#room = room;
+    this.#context = context;
     this.#bucket = bucket;
   }
 
-  protected override async putPart(partNumber: number, body: Body, declared: Declared): Promise<UploadPartRecord> {
-    const { run, blobs, calls, database } = this.#room;
+  protected override async putPart(partNumber: number, body: Body, declared: DeclaredBody): Promise<UploadPartRecord> {
+    const { run, blobs, calls, database } = this.#context;
     return await run(async () => {
       await this.#mustBeOpen();
       const { blob, checksum, ...written } = await blobs.write(this.key, body, declared);
@@ -85,11 +85,11 @@ export class PgUpload extends CheckedUpload {
 
   protected override async openSource(from: PartSource, { signal }: Cancel): Promise<StoredObject> {
     const { bucket = this.#bucket, key, versionId, range } = from;
-    return await this.#room.run(() => openVersion(this.#room, bucket, key, { versionId, range, signal }));
+    return await this.#context.run(() => openVersion(this.#context, bucket, key, { versionId, range, signal }));
   }
 
   protected override async listParts(after: number, limit: number): Promise<readonly UploadPartRecord[]> {
-    return await this.#room.run(async () => {
+    return await this.#context.run(async () => {
       const b = await this.#mustBeOpen();
       return await this.#readParts(b, "n > $3 order by n limit $4", [after, limit + 1]);
     });
@@ -99,7 +99,7 @@ export class PgUpload extends CheckedUpload {
     named: NamedUploadParts,
     preconditions: Preconditions,
   ): Promise<ObjectVersion> {
-    const { run, calls, newId } = this.#room;
+    const { run, calls, newId } = this.#context;
     const { key, id: upload } = this;
     return await run(async () => {
       for (let attempt = 0; attempt < attemptsMax; attempt++) {
@@ -126,7 +126,7 @@ export class PgUpload extends CheckedUpload {
         if ("key" in outcome) return outcome;
         mustBeOf(key, outcome, named);
         const { versionId } = outcome;
-        const { version, isLatest } = await findVersion(this.#room, this.#bucket, key, {
+        const { version, isLatest } = await findVersion(this.#context, this.#bucket, key, {
           versionId,
           content: "none",
         }).catch(() => {
@@ -134,14 +134,14 @@ export class PgUpload extends CheckedUpload {
         });
         return describe(version, isLatest);
       }
-      const path = this.#room.directory;
+      const path = this.#context.directory;
       const message = `Parts of the upload ${upload} were put again during each of ${attemptsMax} completions. Try again later.`;
       throw holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
     });
   }
 
   override async abort(): Promise<void> {
-    const { run, calls, database } = this.#room;
+    const { run, calls, database } = this.#context;
     const { key, id: upload } = this;
     const judge = (state: KeyState): Plan<void> => {
       const where = `b = ${this.#openState(state).bucket} and id = ${database.literal(upload)}`;
@@ -157,9 +157,13 @@ export class PgUpload extends CheckedUpload {
     await run(() => calls.run({ bucket: this.#bucket, key, upload, judge }));
   }
 
-  #completion(state: KeyState, end: Omit<Completion, "behind">, preconditions: Preconditions): Plan<ObjectVersion> {
+  #completion(
+    state: KeyState,
+    end: Omit<CompletionRecord, "behind">,
+    preconditions: Preconditions,
+  ): Plan<ObjectVersion> {
     const { bucket, key, slot, nullSlot, newest, config, settings, nowMs, upload } = state;
-    const { database } = this.#room;
+    const { database } = this.#context;
     mustMeet(key, newest, preconditions);
     const put = putEntryOf({ name: this.#bucket, settings, config, nowMs }, key, upload?.record.facts ?? none, end.id);
     const entry = { ...put, ...joinedFactsOf(end) };
@@ -199,8 +203,8 @@ export class PgUpload extends CheckedUpload {
   }
 
   async #find(): Promise<{ b: number; n: number; isEnded: boolean } | undefined> {
-    const { database } = this.#room;
-    const { b } = await getBucket(this.#room, this.#bucket);
+    const { database } = this.#context;
+    const { b } = await getBucket(this.#context, this.#bucket);
     const [row] = await database.query<{ n: number; is_ended: boolean }>(
       "select n, ended is not null as is_ended from hf_upload where b = $1 and id = $2",
       [b, this.id],
@@ -209,7 +213,7 @@ export class PgUpload extends CheckedUpload {
   }
 
   async #readParts(b: number, which: string, values: readonly unknown[]): Promise<UploadPartRecord[]> {
-    const rows = await this.#room.database.query<{ record: unknown }>(
+    const rows = await this.#context.database.query<{ record: unknown }>(
       `select record from hf_upload_part where b = $1 and id = $2 and ${which}`,
       [b, this.id, ...values],
     );
@@ -217,7 +221,7 @@ export class PgUpload extends CheckedUpload {
   }
 
   #lostBlob(): Error {
-    const path = this.#room.directory;
+    const path = this.#context.directory;
     const message = `${path}: the part was not stored: its body did not grow for a day, and was collected. Put it again.`;
     return holdfastError("LOCK_LOST", message, { path });
   }

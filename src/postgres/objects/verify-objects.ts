@@ -6,7 +6,7 @@ import { listOf } from "../../format/decoding.ts";
 import { listBuckets, findBucket } from "./bucket-rows.ts";
 import { openFound } from "./find-rows.ts";
 import { versionOf } from "./key-state.ts";
-import type { ObjectsRoom } from "./objects-room.ts";
+import type { ObjectsContext } from "./objects-context.ts";
 
 const versionsAtOnce = 100;
 
@@ -36,29 +36,32 @@ const statement = `
   order by v.key, v.slot desc`;
 
 /** Repairs nothing: the database keeps its own integrity, and backups have what it lost. */
-export async function verifyObjects(room: ObjectsRoom, { onProgress, signal }: VerifyOptions): Promise<VerifyReport> {
+export async function verifyObjects(
+  context: ObjectsContext,
+  { onProgress, signal }: VerifyOptions,
+): Promise<VerifyReport> {
   const problems: Problem[] = [];
   let checked = 0;
-  const [counted] = await room.database.query<{ total: number }>(
+  const [counted] = await context.database.query<{ total: number }>(
     "select count(*) as total from hf_version v join hf_bucket b on b.b = v.b where b.p = $1",
-    [room.part.p],
+    [context.part.p],
   );
   const total = counted?.total ?? 0;
-  for (const { name } of await listBuckets(room)) {
-    const bucket = await findBucket(room, name);
+  for (const { name } of await listBuckets(context)) {
+    const bucket = await findBucket(context, name);
     if (bucket === undefined) continue;
     const note = (what: string): void => {
       const remedy = "Restore the database from a backup.";
-      problems.push({ severity: "damage", path: `${room.directory}/${name}`, what, remedy, repaired: false });
+      problems.push({ severity: "damage", path: `${context.directory}/${name}`, what, remedy, repaired: false });
     };
     for (let after: Pick<Row, "key" | "slot"> = { key: Buffer.alloc(0), slot: 0 }; ;) {
       signal?.throwIfAborted();
-      const rows = await room.database.query<Row>(statement, [bucket.b, after.key, after.slot]);
+      const rows = await context.database.query<Row>(statement, [bucket.b, after.key, after.slot]);
       for (const row of rows) {
         signal?.throwIfAborted();
         const key = row.key.toString();
         if (!row.is_coherent) note(`the row of the key ${JSON.stringify(key)} does not fit its version ${row.slot}`);
-        await verifyBody(room, name, row).catch((error: unknown) => {
+        await verifyBody(context, name, row).catch((error: unknown) => {
           // The version was removed since the page was read.
           if (isHoldfastError(error, "NO_SUCH_VERSION", "NO_SUCH_KEY")) return;
           if (!isHoldfastError(error, "CORRUPT", "NEWER_FORMAT")) throw error;
@@ -75,11 +78,11 @@ export async function verifyObjects(room: ObjectsRoom, { onProgress, signal }: V
 }
 
 /** Compares a body with its version. Throws CORRUPT. */
-async function verifyBody(room: ObjectsRoom, bucket: string, { slot, entry, body, parts }: Row): Promise<void> {
-  const version = versionOf(slot, entry, room.directory);
+async function verifyBody(context: ObjectsContext, bucket: string, { slot, entry, body, parts }: Row): Promise<void> {
+  const version = versionOf(slot, entry, context.directory);
   if (version.entry.kind === "marker") return;
   const files = parts === null ? [] : listOf(parts, partOf);
   const found = { version, isLatest: false, body: body ?? undefined, parts: files };
-  await using object = openFound(room, bucket, found, {});
+  await using object = openFound(context, bucket, found, {});
   for await (const _ of object.stream());
 }

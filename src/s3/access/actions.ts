@@ -4,16 +4,16 @@ import { findHeader, type S3Request } from "../http/request.ts";
 import type { Permission } from "./access-list.ts";
 import { matches } from "./wildcard.ts";
 
-interface Needed {
+interface NeededActions {
   readonly actions: readonly string[];
   /** The actions for a request that names a version. Default: `actions`. */
   readonly ofVersion?: readonly string[];
 }
 
-const needs = (...actions: readonly string[]): Needed => ({ actions });
-const versioned = (action: string, ofVersion: string): Needed => ({ actions: [action], ofVersion: [ofVersion] });
+const needs = (...actions: readonly string[]): NeededActions => ({ actions });
+const versioned = (action: string, ofVersion: string): NeededActions => ({ actions: [action], ofVersion: [ofVersion] });
 
-type Table = Readonly<Record<string, Needed>>;
+type Table = Readonly<Record<string, NeededActions>>;
 
 /** Both tables are keyed by operation. A test compares them with the router. */
 const bucketTable: Table = {
@@ -129,7 +129,7 @@ export function existsFor(what: keyof typeof existing, pattern: string): boolean
 }
 
 /** One right that a request must have. */
-export interface Right {
+export interface RequiredAction {
   readonly action: string;
   /** The ACL entry that also grants this right. */
   readonly byList?: ListEntry;
@@ -173,7 +173,7 @@ export function rightsFor(
   operation: string,
   request: Pick<S3Request, "headers">,
   versionId: string | undefined,
-): readonly Right[] {
+): readonly RequiredAction[] {
   const needed = Object.hasOwn(table, operation) ? table[operation] : undefined;
   if (needed === undefined) throw new TypeError(`The operation ${operation} has no actions.`);
   const { actions, ofVersion = actions } = needed;
@@ -181,12 +181,12 @@ export function rightsFor(
   return making.has(operation) ? [...rights, ...rightsOfHeaders(request)] : rights;
 }
 
-function right(action: string): Right {
+function right(action: string): RequiredAction {
   const byList = byLists[action];
   return byList === undefined ? { action } : { action, byList };
 }
 
-function rightsOfHeaders(request: Pick<S3Request, "headers">): readonly Right[] {
+function rightsOfHeaders(request: Pick<S3Request, "headers">): readonly RequiredAction[] {
   const isGiven = (name: string): boolean => findHeader(request, name) !== undefined;
   const hasList = isGiven("x-amz-acl") || Object.keys(request.headers).some((name) => name.startsWith("x-amz-grant-"));
   const isRetained = isGiven("x-amz-object-lock-mode") || isGiven("x-amz-object-lock-retain-until-date");

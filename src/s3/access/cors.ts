@@ -6,7 +6,7 @@ import { S3Error } from "../http/s3-error.ts";
 import { malformed, parseXml, type XmlElement } from "../http/xml-in.ts";
 import { matches } from "./wildcard.ts";
 
-interface Wanted {
+interface CorsRequest {
   readonly origin: string;
   readonly method: string;
   /** In lower case. */
@@ -72,7 +72,7 @@ export function checkCors(root: XmlElement): void {
   }
 }
 
-async function findAllowed(bucket: Bucket, wanted: Wanted): Promise<Headers | undefined> {
+async function findAllowed(bucket: Bucket, wanted: CorsRequest): Promise<Headers | undefined> {
   const { cors } = (await bucket.config()).documents;
   if (cors === undefined) return undefined;
   for (const rule of parseXml(Buffer.from(cors), "CORSConfiguration").all("CORSRule")) {
@@ -83,7 +83,7 @@ async function findAllowed(bucket: Bucket, wanted: Wanted): Promise<Headers | un
 }
 
 /** The first rule that matches decides. */
-function allowedBy(rule: XmlElement, { origin, method, headers }: Wanted): Headers | undefined {
+function allowedBy(rule: XmlElement, { origin, method, headers }: CorsRequest): Headers | undefined {
   const texts = (name: string): string[] => rule.all(name).map(({ text }) => text);
   const pattern = texts("AllowedOrigin").find((allowed) => matches(allowed, origin));
   const allowedMethods = texts("AllowedMethod");

@@ -6,13 +6,13 @@ import { findHeader, type S3Request } from "../http/request.ts";
 import { S3Error } from "../http/s3-error.ts";
 import { isListed, type Permission } from "./access-list.ts";
 import { enforcesOwner, operator, ownerOf } from "./account.ts";
-import { rightsFor, type Right } from "./actions.ts";
+import { rightsFor, type RequiredAction } from "./actions.ts";
 import { judge, readPolicy, type Judgement } from "./bucket-policy.ts";
 import { factsOf } from "./policy-facts.ts";
 import { accountOf, initiatorOf, isOwner, type Principal } from "./principal.ts";
 import { isBlocked, isPublicPolicy } from "./public-access.ts";
 
-export interface Asked {
+export interface AccessRequest {
   /** The AWS name: "PutObject". */
   readonly operation: string;
   readonly key?: string | undefined;
@@ -22,7 +22,7 @@ export interface Asked {
 }
 
 /** Throws AccessDenied unless the request has every right that the operation needs. */
-export async function mustBeGranted(request: S3Request, bucket: Bucket, asked: Asked): Promise<void> {
+export async function mustBeGranted(request: S3Request, bucket: Bucket, asked: AccessRequest): Promise<void> {
   for (const right of rightsFor(asked.operation, request, asked.versionId))
     if (!(await hasRight(request, bucket, asked, right))) throw denied(await policyOf(bucket));
   // As on AWS, nobody but the owner can manage the policy of a bucket, whatever rights they have.
@@ -38,7 +38,7 @@ export async function mustBeExpectedOwner(request: S3Request, bucket: Bucket, he
   throw new S3Error("AccessDenied");
 }
 
-export async function isGranted(request: S3Request, bucket: Bucket, asked: Asked): Promise<boolean> {
+export async function isGranted(request: S3Request, bucket: Bucket, asked: AccessRequest): Promise<boolean> {
   for (const right of rightsFor(asked.operation, request, asked.versionId))
     if (!(await hasRight(request, bucket, asked, right))) return false;
   return true;
@@ -48,7 +48,7 @@ export async function isGranted(request: S3Request, bucket: Bucket, asked: Asked
  * True if the request may lift the protection of a version: an owner may, and others if the
  * bucket's policy allows it. A pattern such as `s3:*` does not allow others to bypass governance.
  */
-export async function mayRelease(request: S3Request, bucket: Bucket, asked: Asked): Promise<boolean> {
+export async function mayRelease(request: S3Request, bucket: Bucket, asked: AccessRequest): Promise<boolean> {
   const byName = asked.operation === "BypassGovernance";
   for (const { action } of rightsFor(asked.operation, request, undefined)) {
     const judgement = await judgeRight(request, bucket, asked, action, { byName });
@@ -91,7 +91,12 @@ export async function hasGrants(bucket: Bucket): Promise<boolean> {
 
 const policyOperations = new Set(["GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"]);
 
-async function hasRight(request: S3Request, bucket: Bucket, asked: Asked, right: Right): Promise<boolean> {
+async function hasRight(
+  request: S3Request,
+  bucket: Bucket,
+  asked: AccessRequest,
+  right: RequiredAction,
+): Promise<boolean> {
   const { principal } = request;
   const isOwners = await isOfOwner(principal, bucket);
   // The owner can always replace the policy, so a policy cannot lock its owner out permanently.
@@ -124,7 +129,7 @@ async function isInitiator({ principal, key = "", query }: S3Request, bucket: Bu
 async function judgeRight(
   request: S3Request,
   bucket: Bucket,
-  { operation, key, versionId, prefix }: Asked,
+  { operation, key, versionId, prefix }: AccessRequest,
   action: string,
   options: { readonly byName?: boolean } = {},
 ): Promise<Judgement> {
@@ -139,8 +144,8 @@ async function judgeRight(
 
 async function isByList(
   bucket: Bucket,
-  asked: Asked,
-  { byList }: Right,
+  asked: AccessRequest,
+  { byList }: RequiredAction,
   account: string | undefined,
 ): Promise<boolean> {
   if (byList === undefined) return false;

@@ -105,7 +105,7 @@ function isWithin(address: string, range: string): boolean {
   return list.check(address, family);
 }
 
-interface Asked {
+interface ConditionOperator {
   readonly set: "ForAllValues" | "ForAnyValue" | undefined;
   readonly isNull: boolean;
   readonly isNegated: boolean;
@@ -116,13 +116,13 @@ interface Asked {
 const isNull: Operator = { holds: anyValue, isValue: isBool };
 
 /** Undefined if the name is not an operator. */
-function findOperator(name: string): Asked | undefined {
+function findOperator(name: string): ConditionOperator | undefined {
   const [, set, bare = "", ifExists] = /^(?:(ForAllValues|ForAnyValue):)?(.*?)(IfExists)?$/.exec(name) ?? [];
   const get = (from: typeof operators): Operator | undefined => (Object.hasOwn(from, bare) ? from[bare] : undefined);
   const operator = name === "Null" ? isNull : (get(operators) ?? get(negated));
   if (operator === undefined) return undefined;
   return {
-    set: set as Asked["set"],
+    set: set as ConditionOperator["set"],
     isNull: name === "Null",
     isNegated: Object.hasOwn(negated, bare),
     isOptional: ifExists !== undefined,

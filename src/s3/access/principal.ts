@@ -25,9 +25,9 @@ export interface S3Credentials {
 export type Principal = { readonly kind: "key"; readonly credentials: S3Credentials } | { readonly kind: "anonymous" };
 
 /** The right that an operation needs. "manage" changes buckets and their settings. */
-export type Need = "read" | "write" | "manage";
+export type AccessLevel = "read" | "write" | "manage";
 
-const allowed: Readonly<Record<NonNullable<S3Credentials["rights"]>, readonly Need[]>> = {
+const allowed: Readonly<Record<NonNullable<S3Credentials["rights"]>, readonly AccessLevel[]>> = {
   owner: ["read", "write", "manage"],
   "read-write": ["read", "write"],
   "read-only": ["read"],
@@ -56,7 +56,7 @@ export function isOwner(principal: Principal): boolean {
  */
 export function mustHaveRight(
   { rights = "owner", ...credentials }: S3Credentials,
-  need: Need,
+  need: AccessLevel,
   { bucket, prefix = "" }: { readonly bucket?: string | undefined; readonly prefix?: string | undefined },
 ): void {
   if (!allowed[rights].includes(need) || !covers(credentials, bucket, prefix)) throw new S3Error("AccessDenied");

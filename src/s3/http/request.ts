@@ -1,7 +1,7 @@
 // A request as operations see it: its sender, its bucket and key, and its content.
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Principal } from "../access/principal.ts";
-import type { Verified } from "../signature/verify.ts";
+import type { VerifiedSignature } from "../signature/verify.ts";
 import { S3Error } from "./s3-error.ts";
 import type { RawTarget } from "./raw-target.ts";
 
@@ -15,7 +15,7 @@ export interface S3Request {
   readonly headers: IncomingHttpHeaders;
   readonly principal: Principal;
   /** The signature that protects the body; undefined for an unsigned request. */
-  readonly verified: Verified | undefined;
+  readonly verified: VerifiedSignature | undefined;
   /** Trailers of an aws-chunked body, in lower case. */
   readonly trailerNames: readonly string[];
   readonly incoming: IncomingMessage;
@@ -27,13 +27,13 @@ export interface S3Request {
   readonly giveWay: (mayGiveWay: boolean) => void;
 }
 
-export interface Addressed {
+export interface RequestAddress {
   readonly bucket: string | undefined;
   readonly key: string | undefined;
 }
 
 /** Finds bucket and key of a request, in path style or in virtual-host style below `domain`. */
-export function addressOf({ path }: RawTarget, host: string | undefined, domain: string | undefined): Addressed {
+export function addressOf({ path }: RawTarget, host: string | undefined, domain: string | undefined): RequestAddress {
   const name = bucketOfHost(host ?? "", domain);
   const rest = path.slice(1);
   if (name !== undefined) return { bucket: name, key: rest === "" ? undefined : rest };

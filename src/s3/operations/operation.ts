@@ -1,7 +1,7 @@
 // An operation of S3: the right it needs, and its implementation.
 import type { Bucket, ObjectStore } from "../../objects/index.ts";
 import { ownerOf, type Accounts } from "../access/account.ts";
-import type { Need } from "../access/principal.ts";
+import type { AccessLevel } from "../access/principal.ts";
 import type { Answer } from "../http/answer.ts";
 import { getBucketName, type S3Request } from "../http/request.ts";
 import { encodeUri } from "../http/raw-target.ts";
@@ -22,11 +22,11 @@ export async function accountsOf(bucket: Bucket, { accounts }: Service): Promise
 export interface Operation {
   /** The AWS name: "PutObject". */
   readonly name: string;
-  readonly need: Need;
+  readonly need: AccessLevel;
   readonly run: (request: S3Request, service: Service) => Promise<Answer>;
 }
 
-export function operation(name: string, need: Need, run: Operation["run"]): Operation {
+export function operation(name: string, need: AccessLevel, run: Operation["run"]): Operation {
   return { name, need, run };
 }
 

@@ -1,13 +1,13 @@
 // The signer that a request claims, in the Authorization header or in the query of a presigned URL.
 import { S3Error, type S3ErrorCode } from "../http/s3-error.ts";
 import type { SignedRequest } from "./canonical-request.ts";
-import type { Scope } from "./signing-key.ts";
+import type { CredentialScope } from "./signing-key.ts";
 
 export const algorithm = "AWS4-HMAC-SHA256";
 
 export interface Authorization {
   readonly accessKeyId: string;
-  readonly scope: Scope;
+  readonly scope: CredentialScope;
   /** In lower case, in the order signed. */
   readonly signedHeaders: readonly string[];
   readonly signature: string;

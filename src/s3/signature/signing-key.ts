@@ -2,13 +2,13 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
 /** The scope of a signature: day, region and service. */
-export interface Scope {
+export interface CredentialScope {
   /** The day, as eight digits. */
   readonly day: string;
   readonly region: string;
 }
 
-export function scopeText({ day, region }: Scope): string {
+export function scopeText({ day, region }: CredentialScope): string {
   return `${day}/${region}/s3/aws4_request`;
 }
 
@@ -19,7 +19,7 @@ export function scopeText({ day, region }: Scope): string {
 const keysMax = 256;
 const keys = new Map<string, Buffer>();
 
-export function signingKey(secret: string, { day, region }: Scope): Buffer {
+export function signingKey(secret: string, { day, region }: CredentialScope): Buffer {
   const name = `${day}/${region}/${secret}`;
   const known = keys.get(name);
   if (known !== undefined) return known;

@@ -12,7 +12,7 @@ export type PayloadKind =
   | { readonly kind: "unsigned" }
   | { readonly kind: "chunks"; readonly isSigned: boolean; readonly hasTrailer: boolean };
 
-export interface Verified {
+export interface VerifiedSignature {
   readonly accessKeyId: string;
   readonly payload: PayloadKind;
   /** When the request was signed; undefined for a version 2 URL, which contains only its expiry. */
@@ -46,7 +46,7 @@ export interface Verifier {
 const skewMs = 15 * 60_000;
 
 /** Returns who signed the request; undefined if nobody did. Throws S3Error for a wrong signature. */
-export function verifySignature(request: SignedRequest, verifier: Verifier): Verified | undefined {
+export function verifySignature(request: SignedRequest, verifier: Verifier): VerifiedSignature | undefined {
   const authorization = findAuthorization(request);
   if (authorization === undefined) return isOldUrl(request) ? fromOldUrl(request, verifier) : undefined;
   const { accessKeyId, scope, signedHeaders, signature, date, atMs: signedAtMs } = authorization;
@@ -90,7 +90,7 @@ function headersOfUrl({ target: { query } }: SignedRequest): Readonly<Record<str
   );
 }
 
-function fromOldUrl(request: SignedRequest, verifier: Verifier): Verified {
+function fromOldUrl(request: SignedRequest, verifier: Verifier): VerifiedSignature {
   const { accessKeyId, headers } = verifyOldUrl(request, {
     nowMs: verifier.nowMs,
     path: verifier.path ?? request.target.path,

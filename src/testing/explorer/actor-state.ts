@@ -1,10 +1,10 @@
 // An actor in a world: the calls for which it waits, and the answers that it has received.
-import type { Call } from "../sim/call.ts";
+import type { SimCall } from "../sim/call.ts";
 import type { Machine } from "../sim/machine.ts";
 
 /** A call that waits for the explorer to choose how it ends. */
 export interface ParkedCall {
-  readonly call: Call<unknown>;
+  readonly call: SimCall<unknown>;
   readonly number: number;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;

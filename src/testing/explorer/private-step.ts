@@ -1,9 +1,9 @@
 // Steps that no other actor can notice. The explorer takes them at once, and at no other moment.
-import { durabilityTouch, type Call } from "../sim/call.ts";
+import { durabilityTouch, type SimCall } from "../sim/call.ts";
 import type { Scenario } from "./scenario.ts";
 
 /** True if the moment of the call makes no difference, because no other actor can see it or its answer is settled. */
-export function isPrivate(scenario: Scenario, actor: string, call: Call<unknown>): boolean {
+export function isPrivate(scenario: Scenario, actor: string, call: SimCall<unknown>): boolean {
   if (scenario.powerCuts) return false;
   if (call.isSettled?.()) return true;
   const { touches } = call;
@@ -16,7 +16,7 @@ export function isPrivate(scenario: Scenario, actor: string, call: Call<unknown>
 }
 
 /** Throws if the scenario treats a step as private that is not. */
-export function mustKeepOutOfOthersTemp(scenario: Scenario, actor: string, call: Call<unknown>): void {
+export function mustKeepOutOfOthersTemp(scenario: Scenario, actor: string, call: SimCall<unknown>): void {
   if (scenario.tempIsShared || scenario.powerCuts) return;
   for (const { what } of call.touches)
     for (const other of Object.keys(scenario.actors))

@@ -2,10 +2,10 @@
 // promises that must hold.
 import type { Volume } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
-import type { Trouble } from "../sim/call.ts";
+import type { FaultKind } from "../sim/call.ts";
 import type { InjectedErrors } from "../sim/disk.ts";
-import type { Profile } from "../sim/persistence.ts";
-import type { Quirks } from "../sim/server.ts";
+import type { CrashProfile } from "../sim/persistence.ts";
+import type { ServerQuirks } from "../sim/server.ts";
 
 /**
  * Something that happened as far as a user can tell: an acknowledgement, the acquisition of a lock.
@@ -61,9 +61,9 @@ export interface Scenario {
   /** How much there is to explore, and so which test run exhausts it. Default `small`. */
   readonly size?: ScenarioSize;
   /** The disks that a power cut may leave. Default `ext4-ordered`. */
-  readonly profile?: Profile;
+  readonly profile?: CrashProfile;
   /** The promises that the file system does not keep. Default: none. */
-  readonly quirks?: Quirks;
+  readonly quirks?: ServerQuirks;
   /** The mount that the disk reports. Default: a local one. */
   readonly volume?: Volume;
   /**
@@ -99,7 +99,7 @@ export interface Scenario {
    * How often each trouble may happen. Default: never, except `stale`, which the quirks allow
    * without limit.
    */
-  readonly troubles?: Partial<Record<Trouble, number>>;
+  readonly troubles?: Partial<Record<FaultKind, number>>;
   /** Errors that the disk may return, as often as `troubles` allows. Default: none. */
   readonly errors?: InjectedErrors;
   /** Also cuts the power in every state, and audits every disk that the profile then allows. Default false. */

@@ -1,7 +1,7 @@
 // One run of a scenario: the simulated world, the pending calls of each actor, and the choices at each moment.
 import type { Ports } from "../../ports/ports.ts";
 import { errnoOf } from "../../ports/disk-error.ts";
-import { parkNever, type Call, type Outcome, type Trouble } from "../sim/call.ts";
+import { parkNever, type SimCall, type CallOutcome, type FaultKind } from "../sim/call.ts";
 import { Machine } from "../sim/machine.ts";
 import { SimOsLocks } from "../sim/os-locks.ts";
 import { createSimPorts } from "../sim/process.ts";
@@ -31,7 +31,7 @@ export class World {
   readonly #osLocks: SimOsLocks;
   readonly #machines = new Map<string, Machine>();
   readonly #actors: ActorState[] = [];
-  readonly #left: Record<Trouble | "kill" | "pause" | "clockJump", number>;
+  readonly #left: Record<FaultKind | "kill" | "pause" | "clockJump", number>;
   // Starts far from 0, so that no real stamp looks like a missing one.
   #nowMs = 100_000_000;
   #lastActor = "";
@@ -115,7 +115,7 @@ export class World {
   }
 
   #actorPorts(state: ActorState): Ports {
-    const park = <T>(call: Call<T>): Promise<T> =>
+    const park = <T>(call: SimCall<T>): Promise<T> =>
       new Promise((resolve, reject) => {
         if (state.status === "killed") return;
         state.parked.push({
@@ -393,7 +393,7 @@ export class World {
     return choices;
   }
 
-  #finish(actor: ActorState, parked: ParkedCall, outcome: Outcome<unknown>): string {
+  #finish(actor: ActorState, parked: ParkedCall, outcome: CallOutcome<unknown>): string {
     mustKeepOutOfOthersTemp(this.scenario, actor.name, parked.call);
     actor.parked = actor.parked.filter((other) => other !== parked);
     if (outcome.trouble !== undefined) this.#left[outcome.trouble]--;

@@ -7,7 +7,7 @@
 // position, and the state. No situation is visited twice.
 import type { Model, Operation } from "./linearizability.ts";
 
-export type Found<State, Input, Output> =
+export type SearchResult<State, Input, Output> =
   | { readonly kind: "ordered"; readonly steps: number }
   /** The limit of steps was reached. */
   | { readonly kind: "tired"; readonly steps: number; readonly returnsPassed: number }
@@ -60,7 +60,7 @@ export function searchLinearization<State, Input, Output>(
   model: Model<State, Input, Output>,
   history: readonly Operation<Input, Output>[],
   stepsMax: number,
-): Found<State, Input, Output> {
+): SearchResult<State, Input, Output> {
   return new Search(model, history, stepsMax).run();
 }
 
@@ -85,7 +85,7 @@ class Search<State, Input, Output> {
     this.#stepsMax = stepsMax;
   }
 
-  run(): Found<State, Input, Output> {
+  run(): SearchResult<State, Input, Output> {
     const { initial } = this.#model;
     if (this.#goTo({ position: 0, open: [], placed: [], state: initial, trail: undefined }))
       return { kind: "ordered", steps: this.#steps };
@@ -168,12 +168,12 @@ class Search<State, Input, Output> {
     return a === b || this.#model.key(a) === this.#model.key(b);
   }
 
-  #tired(): Found<State, Input, Output> {
+  #tired(): SearchResult<State, Input, Output> {
     const reached = this.#events.slice(0, this.#farthest[0]?.position ?? 0);
     return { kind: "tired", steps: this.#steps, returnsPassed: reached.filter(({ isReturn }) => isReturn).length };
   }
 
-  #stuck(): Found<State, Input, Output> {
+  #stuck(): SearchResult<State, Input, Output> {
     const [first] = this.#farthest;
     if (first === undefined) throw new Error("A search that is stuck has got stuck somewhere.");
     const misfit = this.#events[first.position]!.of;

@@ -12,23 +12,25 @@ export const durabilityTouch = "(durability)";
 export const durability: Touch = { what: durabilityTouch, changes: true };
 
 /** A kind of failure that the explorer may choose; a scenario limits how often each may happen. */
-export type Trouble = "error" | "lostReply" | "retransmit" | "stale" | "hint" | "outage" | "staleHandle";
+export type FaultKind = "error" | "lostReply" | "retransmit" | "stale" | "hint" | "outage" | "staleHandle";
+/** @deprecated Use `FaultKind`. */
+export type Trouble = FaultKind;
 
-export interface Outcome<T> {
+export interface CallOutcome<T> {
   /** Empty for the ordinary outcome. */
   readonly label: string;
-  readonly trouble?: Trouble;
+  readonly trouble?: FaultKind;
   /** Performs it. Returns the answer, or throws the failure, that the process will see. */
   readonly run: () => T;
 }
 
-export interface Call<T> {
+export interface SimCall<T> {
   readonly operation: string;
   /** Paths and values, for people. */
   readonly detail: string;
   readonly touches: readonly Touch[];
   /** Returns the outcomes that are possible now; none while the call must wait. */
-  readonly outcomes: () => readonly Outcome<T>[];
+  readonly outcomes: () => readonly CallOutcome<T>[];
   /** Takes the ordinary outcome without computing the others. Absent if it may not be possible yet. */
   readonly ordinary?: () => T;
   /** True if its answer can no longer change, whatever others do. Then it need not be tried at every moment. */
@@ -45,10 +47,10 @@ export interface Call<T> {
 }
 
 /** How a simulated process makes its calls: at once during the setup of a scenario, one by one under the explorer. */
-export type Park = <T>(call: Call<T>) => Promise<T>;
+export type Park = <T>(call: SimCall<T>) => Promise<T>;
 
 /** Takes the ordinary outcome at once. */
-export const parkNever: Park = async <T>(call: Call<T>): Promise<T> => {
+export const parkNever: Park = async <T>(call: SimCall<T>): Promise<T> => {
   if (call.ordinary !== undefined) return call.ordinary();
   const [ordinary] = call.outcomes();
   if (ordinary === undefined) throw new Error(`${call.operation} ${call.detail} would wait for ever`);

@@ -4,7 +4,7 @@ import { diskError } from "../../ports/disk-error.ts";
 import type { DirectoryNode, FileNode, DirectoryEntry, TreeNode } from "../../ports/memory/tree.ts";
 import { nameOf, parentOf, prefixesOf } from "./paths.ts";
 import { RememberedFiles } from "./remembered-files.ts";
-import type { Quirks, SimServer, UnsentWrite } from "./server.ts";
+import type { ServerQuirks, SimServer, UnsentWrite } from "./server.ts";
 
 /** How an operation resolves its paths. */
 export interface Lookup {
@@ -16,7 +16,7 @@ export interface Lookup {
 
 export class ClientCache {
   readonly #server: SimServer;
-  readonly #quirks: Quirks;
+  readonly #quirks: ServerQuirks;
   /** The content of each directory when this machine last listed it. */
   readonly #listings = new Map<string, readonly string[]>();
   /** Names that did not exist when this machine last checked. */
@@ -31,7 +31,7 @@ export class ClientCache {
   /** True if it can be wrong at all. */
   readonly mayBeOld: boolean;
 
-  constructor(server: SimServer, quirks: Quirks = server.quirks) {
+  constructor(server: SimServer, quirks: ServerQuirks = server.quirks) {
     const { staleListings, staleAbsence, stalePresence, directoryHandles, fileHandles } = quirks;
     this.#server = server;
     this.#quirks = quirks;

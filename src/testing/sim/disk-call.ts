@@ -1,7 +1,7 @@
 // One call of a simulated process to the simulated disk, and how it may end.
 import { diskError } from "../../ports/disk-error.ts";
 import type { FileNode } from "../../ports/memory/tree.ts";
-import type { Call, Outcome, Touch } from "./call.ts";
+import type { SimCall, CallOutcome, Touch } from "./call.ts";
 import type { ClientCache, Lookup } from "./client-cache.ts";
 import { parentOf } from "./paths.ts";
 import type { SimServer } from "./server.ts";
@@ -54,7 +54,7 @@ export interface DiskCallContext {
   readonly isPermanent: ((path: string) => boolean) | undefined;
 }
 
-export class DiskCall<T> implements Call<T> {
+export class DiskCall<T> implements SimCall<T> {
   readonly operation: string;
   readonly detail: string;
   readonly #what: DiskOperation<T>;
@@ -87,9 +87,9 @@ export class DiskCall<T> implements Call<T> {
     return this.#answered();
   }
 
-  outcomes(): Outcome<T>[] {
+  outcomes(): CallOutcome<T>[] {
     const { errors, cache } = this.#context;
-    const outcomes: Outcome<T>[] = [{ label: "", run: () => this.#answered() }];
+    const outcomes: CallOutcome<T>[] = [{ label: "", run: () => this.#answered() }];
     if (cache.mayBeOld && !this.#what.isFresh) this.#addOldAnswers(outcomes);
     if (this.#what.repeated !== undefined) this.#addLostReplies(outcomes, this.#what.repeated);
     if (this.#context.server.quirks.outages) this.#addOutages(outcomes);
@@ -128,7 +128,7 @@ export class DiskCall<T> implements Call<T> {
   }
 
   /** Adds the other answers that this client may give now, from its cache. */
-  #addOldAnswers(outcomes: Outcome<T>[]): void {
+  #addOldAnswers(outcomes: CallOutcome<T>[]): void {
     const { cache } = this.#context;
     const { needs = [], makes = [], directory, run, remembered } = this.#what;
     const old = remembered?.();
@@ -147,7 +147,7 @@ export class DiskCall<T> implements Call<T> {
     }
   }
 
-  #addOldFile(outcomes: Outcome<T>[]): void {
+  #addOldFile(outcomes: CallOutcome<T>[]): void {
     const { onOldFile } = this.#what;
     const { cache } = this.#context;
     const old = onOldFile && cache.files.findOld(onOldFile.path);
@@ -157,7 +157,7 @@ export class DiskCall<T> implements Call<T> {
   }
 
   /** Adds outages: the server fails before or after it has executed the request. */
-  #addOutages(outcomes: Outcome<T>[]): void {
+  #addOutages(outcomes: CallOutcome<T>[]): void {
     const trouble = "outage";
     outcomes.push({ label: "the server goes away", trouble, run: () => this.#fail("EHOSTDOWN") });
     if (this.#what.repeated === undefined) return;
@@ -169,7 +169,7 @@ export class DiskCall<T> implements Call<T> {
   }
 
   /** Adds stale handles: the server does not recognize the handle, before or after it has executed the change. */
-  #addStaleHandles(outcomes: Outcome<T>[]): void {
+  #addStaleHandles(outcomes: CallOutcome<T>[]): void {
     if (this.#what.repeated === undefined) return;
     const trouble = "staleHandle";
     const run = (): T => {
@@ -181,7 +181,7 @@ export class DiskCall<T> implements Call<T> {
   }
 
   /** Adds lost replies: the operation is done, but the process gets no answer, or that of a repeated request. */
-  #addLostReplies(outcomes: Outcome<T>[], repeated: string): void {
+  #addLostReplies(outcomes: CallOutcome<T>[], repeated: string): void {
     const thenRefuse = (errno: string) => (): T => {
       this.#reached();
       return this.#refuse(errno);

@@ -6,7 +6,7 @@ import { statOf, type FileNode } from "../../ports/memory/tree.ts";
 import { durability, type Park, type Touch } from "./call.ts";
 import type { ClientCache } from "./client-cache.ts";
 import { DiskCall, type DiskCallContext, type DiskOperation, type InjectedErrors } from "./disk-call.ts";
-import { SimFile, type Step } from "./file.ts";
+import { SimFile, type FileStep } from "./file.ts";
 import { parentOf } from "./paths.ts";
 import type { Machine } from "./machine.ts";
 import type { SimServer } from "./server.ts";
@@ -340,7 +340,7 @@ export class SimDisk implements Disk {
     });
   }
 
-  async #take<T>({ path, ...step }: Step<T>): Promise<T> {
+  async #take<T>({ path, ...step }: FileStep<T>): Promise<T> {
     return await this.#do({ ...step, detail: path });
   }
 

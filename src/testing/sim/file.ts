@@ -4,10 +4,10 @@ import type { DiskFile, FileStat } from "../../ports/disk.ts";
 import { statOf, type FileNode } from "../../ports/memory/tree.ts";
 import { durability, type Touch } from "./call.ts";
 import type { ClientCache } from "./client-cache.ts";
-import type { Handle, SimServer } from "./server.ts";
+import type { ServerHandle, SimServer } from "./server.ts";
 
 /** An operation on an open file. It looks up no names. */
-export interface Step<T> {
+export interface FileStep<T> {
   readonly name: string;
   readonly path: string;
   readonly touches: () => readonly Touch[];
@@ -25,14 +25,14 @@ export interface SimFileOptions {
   readonly node: FileNode;
   readonly path: string;
   readonly isWritable: boolean;
-  readonly take: <T>(step: Step<T>) => Promise<T>;
+  readonly take: <T>(step: FileStep<T>) => Promise<T>;
 }
 
 export class SimFile implements DiskFile {
   readonly node: FileNode;
   readonly #options: SimFileOptions;
   readonly #server: SimServer;
-  readonly #handle: Handle;
+  readonly #handle: ServerHandle;
   readonly #users: Set<() => Promise<void>> = new Set();
   readonly #underWay: Set<Promise<unknown>> = new Set();
   #closing: Promise<void> | undefined;
@@ -108,7 +108,7 @@ export class SimFile implements DiskFile {
     name: string,
     changes: boolean | "durability",
     run: () => T,
-    more: Pick<Step<T>, "onError" | "half"> = {},
+    more: Pick<FileStep<T>, "onError" | "half"> = {},
   ): Promise<T> {
     const { path, take } = this.#options;
     if (this.#closing !== undefined) throw diskError("EBADF", name, path);

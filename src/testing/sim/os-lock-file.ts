@@ -1,7 +1,7 @@
 // The OS lock as one simulated process uses it: a descriptor of its own, whose calls park.
 import { holdfastError } from "../../errors.ts";
 import type { OsLockFile, OsLockWaiting } from "../../ports/os-lock.ts";
-import type { Outcome, Park, Touch } from "./call.ts";
+import type { CallOutcome, Park, Touch } from "./call.ts";
 import type { SimFile } from "./file.ts";
 import type { LockOwner, SimOsLocks } from "./os-locks.ts";
 
@@ -113,7 +113,7 @@ export class SimOsLockFile implements OsLockFile {
     return "gone";
   }
 
-  #park<T>(operation: string, outcomes: () => readonly Outcome<T>[]): Promise<T> {
+  #park<T>(operation: string, outcomes: () => readonly CallOutcome<T>[]): Promise<T> {
     const { path, park, nameTouch } = this.#options;
     const lockTouch = { what: `os lock ${identityOf(this.#opened.owner)}`, changes: true };
     const touches = nameTouch === undefined ? [lockTouch] : [lockTouch, nameTouch];

@@ -1,7 +1,7 @@
 // The OS locks of all simulated kernels and their holders. A lock is freed when its holder dies.
 import { holdfastError } from "../../errors.ts";
 import type { FileNode } from "../../ports/memory/tree.ts";
-import type { Quirks } from "./server.ts";
+import type { ServerQuirks } from "./server.ts";
 
 /** One descriptor of one process. */
 export interface LockOwner {
@@ -16,10 +16,10 @@ export interface LockOwner {
 }
 
 export class SimOsLocks {
-  readonly #mode: NonNullable<Quirks["osLocks"]>;
+  readonly #mode: NonNullable<ServerQuirks["osLocks"]>;
   readonly #holders = new Set<LockOwner>();
 
-  constructor(mode: Quirks["osLocks"]) {
+  constructor(mode: ServerQuirks["osLocks"]) {
     this.#mode = mode ?? "exclude";
   }
 

@@ -19,7 +19,9 @@ import { contentAfter, fatesOf, type Write } from "./torn-writes.ts";
  * In all profiles, each unsynced write may be complete, missing, torn or read as zeros, independently
  * of earlier writes, except a write of the bytes that are already on the disk there.
  */
-export type Profile = "ext4-ordered" | "journal" | "weak" | "share";
+export type CrashProfile = "ext4-ordered" | "journal" | "weak" | "share";
+/** @deprecated Use `CrashProfile`. */
+export type Profile = CrashProfile;
 
 export interface EntryChange {
   readonly directory: DirectoryNode;
@@ -37,7 +39,7 @@ interface Layer {
 }
 
 export class Persistence {
-  readonly #profile: Profile;
+  readonly #profile: CrashProfile;
   readonly #root: DirectoryNode;
   readonly #entries = new Map<DirectoryNode, Map<string, TreeNode>>();
   readonly #bytes = new Map<FileNode, Uint8Array>();
@@ -51,7 +53,7 @@ export class Persistence {
    */
   #choices: readonly Choice[] | undefined;
 
-  constructor(profile: Profile, root: DirectoryNode) {
+  constructor(profile: CrashProfile, root: DirectoryNode) {
     this.#profile = profile;
     this.#root = root;
   }

@@ -2,14 +2,14 @@
 // server about their directory again.
 import type { FileNode, TreeNode } from "../../ports/memory/tree.ts";
 import { parentOf } from "./paths.ts";
-import type { Quirks, SimServer } from "./server.ts";
+import type { ServerQuirks, SimServer } from "./server.ts";
 
 export class RememberedFiles {
   readonly #server: SimServer;
-  readonly #quirks: Quirks;
+  readonly #quirks: ServerQuirks;
   readonly #files = new Map<string, FileNode>();
 
-  constructor(server: SimServer, quirks: Quirks) {
+  constructor(server: SimServer, quirks: ServerQuirks) {
     this.#server = server;
     this.#quirks = quirks;
   }

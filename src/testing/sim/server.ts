@@ -11,10 +11,10 @@ import {
 } from "../../ports/memory/tree.ts";
 import { hashOf, hashOfBytes } from "../explorer/hash.ts";
 import type { Touch } from "./call.ts";
-import { Persistence, type Profile } from "./persistence.ts";
+import { Persistence, type CrashProfile } from "./persistence.ts";
 
 /** Promises that a simulated file system does not keep. Each is off by default. */
-export interface Quirks {
+export interface ServerQuirks {
   /** A machine may get the list of a directory that it saw before. */
   readonly staleListings?: boolean;
   /** A machine may be told that a name does not exist because it did not when that machine last checked. */
@@ -87,9 +87,12 @@ export interface Quirks {
   readonly watch?: "hints" | "any time" | "silent";
 }
 
+/** @deprecated Use `ServerQuirks`. */
+export type Quirks = ServerQuirks;
+
 export interface ServerOptions {
-  readonly profile: Profile;
-  readonly quirks: Quirks;
+  readonly profile: CrashProfile;
+  readonly quirks: ServerQuirks;
   readonly volume: Volume;
   /** Returns the true time in milliseconds, with which the server stamps files. */
   readonly now: () => number;
@@ -101,7 +104,7 @@ export interface UnsentWrite {
 }
 
 /** An open file of a process. */
-export interface Handle {
+export interface ServerHandle {
   readonly process: string;
   readonly file: FileNode;
   /**
@@ -123,10 +126,10 @@ function contentHash(bytes: Uint8Array): string {
 }
 
 export class SimServer {
-  readonly quirks: Quirks;
+  readonly quirks: ServerQuirks;
   readonly volume: Volume;
   readonly tree: Tree;
-  readonly handles: Set<Handle> = new Set();
+  readonly handles: Set<ServerHandle> = new Set();
   readonly #options: ServerOptions;
   readonly #persistence: Persistence;
   readonly #identified = new WeakSet<TreeNode>();
@@ -280,7 +283,7 @@ export class SimServer {
     this.#persistence.changed({ directory: at.directory, name: at.name, node: undefined });
   }
 
-  sync(handle: Handle): void {
+  sync(handle: ServerHandle): void {
     this.flush(handle);
     this.syncFile(handle.file);
   }
@@ -290,13 +293,13 @@ export class SimServer {
   }
 
   /** The sync fails, and its data is never written again. */
-  failSync(file: FileNode, handle?: Handle): void {
+  failSync(file: FileNode, handle?: ServerHandle): void {
     handle?.unsent.splice(0);
     this.#persistence.forgetWrites(file);
   }
 
   /** Writes that it has not sent are lost. */
-  dropHandle(handle: Handle): void {
+  dropHandle(handle: ServerHandle): void {
     handle.unsent.splice(0);
     this.handles.delete(handle);
   }
@@ -316,11 +319,11 @@ export class SimServer {
     for (const handle of this.handles) if (handle.process === process) this.closeHandle(handle);
   }
 
-  flush(handle: Handle): void {
+  flush(handle: ServerHandle): void {
     for (const { offset, bytes } of handle.unsent.splice(0)) this.write(handle.file, offset, bytes);
   }
 
-  closeHandle(handle: Handle): void {
+  closeHandle(handle: ServerHandle): void {
     this.flush(handle);
     this.handles.delete(handle);
   }

@@ -5,16 +5,16 @@ import type { Volume } from "../../ports/disk.ts";
 import { parkNever, type Park } from "./call.ts";
 import { Machine } from "./machine.ts";
 import { SimOsLocks } from "./os-locks.ts";
-import type { Profile } from "./persistence.ts";
+import type { CrashProfile } from "./persistence.ts";
 import { createSimPorts } from "./process.ts";
-import { SimServer, type Quirks } from "./server.ts";
+import { SimServer, type ServerQuirks } from "./server.ts";
 
 /** Options of `createSimulation`. */
 export interface SimulationOptions {
   /** The disks that a power cut may leave. Default `ext4-ordered`. */
-  readonly profile?: Profile;
+  readonly profile?: CrashProfile;
   /** The promises that the file system does not keep. Default: none. */
-  readonly quirks?: Quirks;
+  readonly quirks?: ServerQuirks;
   /** The mount that the disk reports. Default: a local one. */
   readonly volume?: Volume;
   /**

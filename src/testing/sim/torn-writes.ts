@@ -1,39 +1,39 @@
 // The possible results of a power cut for unsynced writes to one file: each write independently, whole or in part, or
 // as zeros if only the length was kept.
-export type Fate = "whole" | "absent" | "zeros" | "first half" | "last half";
+export type WriteFate = "whole" | "absent" | "zeros" | "first half" | "last half";
 
 export interface Write {
   readonly offset: number;
   readonly bytes: Uint8Array;
 }
 
-const fates: readonly Fate[] = ["whole", "absent", "zeros"];
+const fates: readonly WriteFate[] = ["whole", "absent", "zeros"];
 /**
  * Up to this many writes are tried in all combinations. Of more, only combinations in which one differs from the
  * rest.
  */
 const combinedMax = 3;
 
-const fatesByCount = new Map<number, readonly (readonly Fate[])[]>();
+const fatesByCount = new Map<number, readonly (readonly WriteFate[])[]>();
 
 /** Returns one fate for each of `count` writes, for every combination that is tried. */
-export function fatesOf(count: number): readonly (readonly Fate[])[] {
+export function fatesOf(count: number): readonly (readonly WriteFate[])[] {
   const known = fatesByCount.get(count) ?? newFates(count);
   fatesByCount.set(count, known);
   return known;
 }
 
-function newFates(count: number): readonly (readonly Fate[])[] {
+function newFates(count: number): readonly (readonly WriteFate[])[] {
   const all = [...(count <= combinedMax ? combinations(count) : oddOnes(count)), ...torn(count)];
   return [...new Map(all.map((each) => [each.join(), each])).values()];
 }
 
 /** Returns the content after each write has met its fate, on top of the durable content. */
-export function contentAfter(durable: Uint8Array, writes: readonly Write[], each: readonly Fate[]): Uint8Array {
+export function contentAfter(durable: Uint8Array, writes: readonly Write[], each: readonly WriteFate[]): Uint8Array {
   return writes.reduce((bytes, write, index) => afterOne(bytes, write, each[index] ?? "whole"), durable);
 }
 
-function afterOne(bytes: Uint8Array, { offset, bytes: part }: Write, fate: Fate): Uint8Array {
+function afterOne(bytes: Uint8Array, { offset, bytes: part }: Write, fate: WriteFate): Uint8Array {
   const half = Math.ceil(part.length / 2);
   // Bytes that are on the disk already stay there whatever the fate: a block has its old bytes or its new ones, and
   // every append rewrites the block before it.
@@ -45,7 +45,7 @@ function afterOne(bytes: Uint8Array, { offset, bytes: part }: Write, fate: Fate)
   return written(bytes, offset, part);
 }
 
-function combinations(count: number): Fate[][] {
+function combinations(count: number): WriteFate[][] {
   if (count === 0) return [[]];
   return combinations(count - 1).flatMap((before) => fates.map((fate) => [...before, fate]));
 }
@@ -53,8 +53,9 @@ function combinations(count: number): Fate[][] {
 /**
  * Combinations in which the first few are written or missing, and those in which one is missing or reads as zeros.
  */
-function oddOnes(count: number): Fate[][] {
-  const filled = (fate: (index: number) => Fate): Fate[] => Array.from({ length: count }, (_, index) => fate(index));
+function oddOnes(count: number): WriteFate[][] {
+  const filled = (fate: (index: number) => WriteFate): WriteFate[] =>
+    Array.from({ length: count }, (_, index) => fate(index));
   return Array.from({ length: count + 1 }, (_, odd) => [
     filled((index) => (index < odd ? "whole" : "absent")),
     filled((index) => (index < odd ? "absent" : "whole")),
@@ -65,13 +66,13 @@ function oddOnes(count: number): Fate[][] {
 }
 
 /** Combinations in which one write is torn, and those before and after it are written or missing. */
-function torn(count: number): Fate[][] {
-  const ends: readonly Fate[] = ["whole", "absent"];
+function torn(count: number): WriteFate[][] {
+  const ends: readonly WriteFate[] = ["whole", "absent"];
   return Array.from({ length: count }, (_, at) => at).flatMap((at) =>
     (["first half", "last half"] as const).flatMap((half) =>
       ends.flatMap((before) =>
         ends.map((after) =>
-          Array.from({ length: count }, (_, index): Fate => (index === at ? half : index < at ? before : after)),
+          Array.from({ length: count }, (_, index): WriteFate => (index === at ? half : index < at ? before : after)),
         ),
       ),
     ),

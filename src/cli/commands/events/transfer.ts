@@ -1,7 +1,7 @@
 // The commands `holdfast events export` and `import`: a whole log through a pipe, and into another
 // log.
 import type { Command } from "commander";
-import { exportEvents, importEvents, type Imported, type LogMode } from "../../../events/index.ts";
+import { exportEvents, importEvents, type ImportResult, type LogMode } from "../../../events/index.ts";
 import { explain, storeLockOf } from "../../locking/explained-wait.ts";
 import type { Run } from "../../run.ts";
 import { modeOption, timeoutOption } from "./append.ts";
@@ -84,7 +84,7 @@ export function registerImport(events: Command, run: Run): void {
   });
 }
 
-async function bringIn(path: string, { mode, timeout: timeoutMs }: ImportFlags, run: Run): Promise<Imported> {
+async function bringIn(path: string, { mode, timeout: timeoutMs }: ImportFlags, run: Run): Promise<ImportResult> {
   using progress = new Progress(run, "imported events");
   const options = { mode, timeoutMs, signal: run.signal, onProgress: progress.tell };
   return await explain(run, { ...storeLockOf(path), wait: () => importEvents(path, inputChunks(run), options) });

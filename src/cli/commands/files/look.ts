@@ -7,7 +7,7 @@ import { formatHeldLocks, isOfUser } from "../../locking/held-locks.ts";
 import { printable, type Page } from "../../output.ts";
 import type { Run } from "../../run.ts";
 import { LineWriter } from "../events/lines.ts";
-import { tellNothing } from "../handoff/box.ts";
+import { reportNothingDone } from "../handoff/box.ts";
 import { exits, inTree, pathArgument, treeVerb, type OpenTree } from "./tree.ts";
 
 export function registerCat(files: Command, run: Run): void {
@@ -52,7 +52,7 @@ export function registerStatus(files: Command, run: Run): void {
       const root = run.output.spell(tree.root);
       const status = path === undefined ? await statusOfTree(tree, root, run) : await statusOfPath(tree, root, path);
       if (path !== undefined && status.info === undefined)
-        return tellNothing(run, "NO_SUCH_FILE", `there is no ${printable(path)} in ${directory}`);
+        return reportNothingDone(run, "NO_SUCH_FILE", `there is no ${printable(path)} in ${directory}`);
       // The JSON has the numbers of the tree beside its locks, as in earlier releases.
       const { stats, ...rest } = status;
       run.output.result({ ...rest, ...stats }, (page) => describe(status, page));

@@ -3,7 +3,7 @@ import { Argument, InvalidArgumentError, Option, type Command } from "commander"
 import { printable } from "../../output.ts";
 import { Progress } from "../../progress.ts";
 import type { Run } from "../../run.ts";
-import { tellNothing } from "../handoff/box.ts";
+import { reportNothingDone } from "../handoff/box.ts";
 import { exits, inTree, settleForAWhile, treeVerb } from "./tree.ts";
 
 /** How long a search indexes pending changes first. */
@@ -34,7 +34,7 @@ export function registerSearch(files: Command, run: Run): void {
       const isSettled = await settleForAWhile(tree, run, settleMs, under);
       if (!isSettled) run.output.note("holdfast: some changes are not indexed yet, and may be missing here");
       const hits = await tree.search(text, { under, limit, signal: run.signal });
-      if (hits.length === 0) return tellNothing(run, "NOTHING_FOUND", `nothing in ${directory} has these words`);
+      if (hits.length === 0) return reportNothingDone(run, "NOTHING_FOUND", `nothing in ${directory} has these words`);
       run.output.list(hits, () => hits.map(lineOf).join("\n"));
     });
   });

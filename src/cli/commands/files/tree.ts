@@ -7,10 +7,10 @@ import { findLockRoot } from "../../../locks/index.ts";
 import { isHoldfastError } from "../../../index.ts";
 import { parseDuration } from "../../duration.ts";
 import { endHelp, type HelpEnd } from "../../help.ts";
-import { isInTheWay } from "../../locking/chosen-lock.ts";
+import { isBlocking } from "../../locking/chosen-lock.ts";
 import { explain, type Blocking } from "../../locking/explained-wait.ts";
 import { printable } from "../../output.ts";
-import { failed, noCreateOption, tellMissing, wrongUsage } from "../../part-verb.ts";
+import { failed, noCreateOption, reportMissing, wrongUsage } from "../../part-verb.ts";
 import { mustBeFolder } from "../location.ts";
 import type { Run } from "../../run.ts";
 
@@ -75,7 +75,7 @@ export async function inTree<T>(
   const isThere = found?.path === "" && found.hasLocks;
   if (!isThere && (tree === "needs" || create === false)) {
     const message = `there is no tree of files in ${directory}: is it the right directory, and is the share mounted?`;
-    return tellMissing(run, "NO_TREE", message, directory);
+    return reportMissing(run, "NO_TREE", message, directory);
   }
   if (!isThere) run.output.note(`holdfast: making a new tree of files in ${directory}`);
   // Indexes for other processes only with `works`: most commands end too soon for that.
@@ -92,7 +92,7 @@ export async function explainChange<T>(
 ): Promise<T> {
   const cleaned = paths.map((path) => posix.join("/", path).slice(1));
   const findBlocking = async (): Promise<Blocking[]> =>
-    (await (await tree.locks()).list()).filter((lock) => cleaned.some((path) => isInTheWay(lock, path, true)));
+    (await (await tree.locks()).list()).filter((lock) => cleaned.some((path) => isBlocking(lock, path, true)));
   return await explain(run, { what: `a lock on ${paths.map(printable).join(" and ")}`, findBlocking, wait });
 }
 

@@ -50,7 +50,12 @@ export const boxNoun: PartNoun = {
  * Reports that nothing was done, which is not a failure: a note for people, an object for programs,
  * and the exit code.
  */
-export function tellNothing(run: Run, code: string, message: string, exitCode: number = exitCodes.nothingToDo): void {
+export function reportNothingDone(
+  run: Run,
+  code: string,
+  message: string,
+  exitCode: number = exitCodes.nothingToDo,
+): void {
   run.exitCode = exitCode;
   if (!run.output.isJson) return run.output.note(`holdfast: ${message}`);
   run.output.failure({ name: "NothingDone", code, action: "retry", message, exitCode }, message, "");
@@ -61,8 +66,8 @@ export function failIfIdleOption(description: string): Option {
 }
 
 /** Returns the exit code for a box without a ticket: 0, or 3 with `--fail-if-idle`. */
-export function tellIdle(run: Run, message: string, { failIfIdle }: { readonly failIfIdle?: boolean }): void {
-  if (failIfIdle === true) tellNothing(run, "NO_TICKET", message);
+export function reportIdle(run: Run, message: string, { failIfIdle }: { readonly failIfIdle?: boolean }): void {
+  if (failIfIdle === true) reportNothingDone(run, "NO_TICKET", message);
   else run.output.note(`holdfast: ${message}`);
 }
 

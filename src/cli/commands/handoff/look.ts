@@ -10,7 +10,7 @@ import { findPartDirectory, partVerb } from "../../part-verb.ts";
 import type { Run } from "../../run.ts";
 import { LineWriter } from "../events/lines.ts";
 import { parseCount } from "../events/log.ts";
-import { boxNoun, exits, tellNothing, ticketArgument, withHandoff, type BoxFlags } from "./box.ts";
+import { boxNoun, exits, reportNothingDone, ticketArgument, withHandoff, type BoxFlags } from "./box.ts";
 import { parseShortText } from "./input.ts";
 
 const states: readonly TicketState[] = ["incoming", "delayed", "processing", "archive", "error"];
@@ -85,7 +85,7 @@ export function registerShow(handoff: Command, run: Run): void {
     if (path === undefined) return;
     const ticket = await withHandoff(path, {}, (box) => find(box, path, id, flags, run));
     if (ticket === undefined)
-      return tellNothing(
+      return reportNothingDone(
         run,
         "NO_SUCH_TICKET",
         `there is no ticket ${flags.key === true ? "with the key " : ""}${id} in ${path}`,

@@ -15,8 +15,8 @@ import {
   exits,
   failIfIdleOption,
   pausedText,
-  tellIdle,
-  tellNothing,
+  reportIdle,
+  reportNothingDone,
   warnOfDeadLetter,
   withHandoff,
   type BoxFlags,
@@ -68,8 +68,8 @@ export function registerTake(handoff: Command, run: Run): void {
       });
       if (taken !== undefined) return taken;
       const { paused, pauseReason } = await box.stats();
-      if (paused) tellNothing(run, "PAUSED", pausedText(path, pauseReason), exitCodes.tryAgain);
-      else tellIdle(run, `there is no ticket to take in ${path}`, flags);
+      if (paused) reportNothingDone(run, "PAUSED", pausedText(path, pauseReason), exitCodes.tryAgain);
+      else reportIdle(run, `there is no ticket to take in ${path}`, flags);
       return undefined;
     });
     if (ticket === undefined) return;

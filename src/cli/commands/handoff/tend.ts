@@ -4,7 +4,7 @@ import { exitCodes } from "../../exit-codes.ts";
 import { findPartDirectory, partVerb } from "../../part-verb.ts";
 import type { Run } from "../../run.ts";
 import { registerPartVerify, repairOption } from "../../verify-report.ts";
-import { boxNoun, exits, tellNothing, withHandoff, type BoxFlags } from "./box.ts";
+import { boxNoun, exits, reportNothingDone, withHandoff, type BoxFlags } from "./box.ts";
 import { parseShortText } from "./input.ts";
 
 interface ReplayFlags extends BoxFlags {
@@ -40,9 +40,9 @@ export function registerReplay(handoff: Command, run: Run): void {
       ticket: id === undefined ? undefined : await box.find(id),
     }));
     if (count === 0 && id !== undefined && ticket === undefined)
-      return tellNothing(run, "NO_SUCH_TICKET", `there is no ticket ${id} in ${path}`);
+      return reportNothingDone(run, "NO_SUCH_TICKET", `there is no ticket ${id} in ${path}`);
     if (count === 0 && ticket !== undefined)
-      return tellNothing(run, "NOTHING_TO_REPLAY", `ticket ${ticket.id} is in ${ticket.state}, not in ${from}`);
+      return reportNothingDone(run, "NOTHING_TO_REPLAY", `ticket ${ticket.id} is in ${ticket.state}, not in ${from}`);
     if (count === 0) run.exitCode = exitCodes.nothingToDo;
     run.output.result({ directory: path, replayed: count }, () => `${count} ticket(s) brought back.`);
   });

@@ -12,8 +12,8 @@ import {
   exits,
   failIfIdleOption,
   pausedText,
-  tellIdle,
-  tellNothing,
+  reportIdle,
+  reportNothingDone,
   warnOfDeadLetter,
   withHandoff,
   type BoxFlags,
@@ -72,11 +72,11 @@ export function registerWork(handoff: Command, run: Run): void {
     await withHandoff(path, {}, async (box) => {
       if (flags.once === true) {
         const { paused, pauseReason } = await box.stats();
-        if (paused) return tellNothing(run, "PAUSED", pausedText(path, pauseReason), exitCodes.tryAgain);
+        if (paused) return reportNothingDone(run, "PAUSED", pausedText(path, pauseReason), exitCodes.tryAgain);
       }
       const count = await work(box, flags, run);
       if (flags.once !== true || count > 0 || run.signal.aborted) return;
-      tellIdle(run, `there was nothing to do in ${path}`, flags);
+      reportIdle(run, `there was nothing to do in ${path}`, flags);
     });
   });
 }

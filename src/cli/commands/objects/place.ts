@@ -11,7 +11,7 @@ import {
 import { listPathLocks } from "../../../locks/index.ts";
 import { endHelp } from "../../help.ts";
 import { asGiven } from "../../own-words.ts";
-import { failed, tellMissing, wrongUsage, type PartNoun, type Verb } from "../../part-verb.ts";
+import { failed, reportMissing, wrongUsage, type PartNoun, type Verb } from "../../part-verb.ts";
 import { Progress } from "../../progress.ts";
 import type { Run } from "../../run.ts";
 
@@ -112,7 +112,7 @@ export async function withObjects(
   }
   const shown = asGiven(directory, path);
   const message = `there is no object store in ${shown}. \`holdfast objects mb\` makes one with its first bucket.`;
-  tellMissing(run, "NO_OBJECTS", message, shown);
+  reportMissing(run, "NO_OBJECTS", message, shown);
 }
 
 /** Opens a bucket for `work`. Throws NO_SUCH_BUCKET. */

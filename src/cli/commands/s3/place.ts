@@ -5,7 +5,7 @@ import { openObjects, type ObjectStore } from "../../../objects/index.ts";
 import type { S3GatewayOptions } from "../../../s3/index.ts";
 import { isDatabase } from "../location.ts";
 
-export interface OpenPlace {
+export interface OpenedObjects {
   readonly objects: ObjectStore;
   close(): Promise<void>;
 }
@@ -14,10 +14,10 @@ export interface OpenPlace {
  * Opens the object store in `directory`, or one in memory without a directory. If the directory is
  * a store, opens its objects. Throws NOT_A_STORE if there is none and `create` is false.
  */
-export async function openPlace(
+export async function openObjectsOf(
   directory: string | undefined,
   { create }: { readonly create: boolean },
-): Promise<OpenPlace> {
+): Promise<OpenedObjects> {
   if (directory !== undefined && isDatabase(directory)) return await openAlone(directory, create);
   try {
     const store = await openStore(directory ?? "memory:", directory === undefined ? {} : { create: false });
@@ -28,7 +28,7 @@ export async function openPlace(
   }
 }
 
-async function openAlone(directory: string, create: boolean): Promise<OpenPlace> {
+async function openAlone(directory: string, create: boolean): Promise<OpenedObjects> {
   const objects = await openObjects(directory, { create });
   return { objects, close: () => objects.close() };
 }

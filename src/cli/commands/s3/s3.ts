@@ -13,7 +13,7 @@ import { collect as addWord } from "../events/log.ts";
 import { AccessLog } from "./access-log.ts";
 import { environmentText, introductionText, type Introduction } from "./introduction.ts";
 import { keyPairsOf, type KeyFlags } from "./key-pairs.ts";
-import { makeBuckets, openPlace, tlsOf, type TlsFlags } from "./place.ts";
+import { makeBuckets, openObjectsOf, tlsOf, type TlsFlags } from "./place.ts";
 
 interface S3Flags extends KeyFlags, TlsFlags {
   readonly port: number;
@@ -115,7 +115,7 @@ export function registerS3(s3: Command, run: Run): void {
         warnOf(entry, run);
       },
     };
-    const opened = await openPlace(directory, { create: flags.create });
+    const opened = await openObjectsOf(directory, { create: flags.create });
     try {
       const buckets = await makeBuckets(opened.objects, flags.bucket ?? []);
       const gateway = await start(opened.objects, options, run);

@@ -9,7 +9,7 @@ import {
   readNoted,
   type Clerk,
   type Findings,
-  type Place,
+  type SharedFolder,
   type Receipt,
   type Station,
   type StationKind,
@@ -25,7 +25,7 @@ export const documentFlow: StationKind = {
     "Each hands documents over to the others and works on what comes: whichever of them is killed, each document is done once.",
   pieces: "documents",
   every: 3,
-  open: async (place, clerk) => new DocumentStation(await openBox(place), clerk),
+  open: async (folder, clerk) => new DocumentStation(await openBox(folder), clerk),
   audit: auditDocuments,
 };
 
@@ -54,7 +54,7 @@ class DocumentStation implements Station {
   }
 }
 
-async function openBox({ directory }: Place): Promise<Handoff> {
+async function openBox({ directory }: SharedFolder): Promise<Handoff> {
   return await openHandoff(`${directory}/documents`);
 }
 
@@ -77,24 +77,24 @@ function keyOf({ session, sequence }: Pick<Receipt, "session" | "sequence">): st
 }
 
 /** Processes the remaining documents like any workstation, then searches for each document. */
-async function auditDocuments(place: Place, receipts: readonly Receipt[]): Promise<Findings> {
+async function auditDocuments(folder: SharedFolder, receipts: readonly Receipt[]): Promise<Findings> {
   const disorder: string[] = [];
   await readNoted(disorder, async () => {
-    const box = await openBox(place);
+    const box = await openBox(folder);
     try {
       for (const untilMs = performance.now() + elsewhereMs; performance.now() < untilMs;) {
         while (await workOne(box, "audit")) continue;
-        if (!(await isWorkedOn(place))) break;
+        if (!(await isWorkedOn(folder))) break;
         await sleep(200);
       }
     } finally {
       await box.close();
     }
   });
-  const done = new Set(await keysUnder(place, "ledger", disorder));
+  const done = new Set(await keysUnder(folder, "ledger", disorder));
   const missing = receipts.filter((receipt) => !done.has(keyOf(receipt)));
-  const failed = await keysUnder(place, "error", disorder);
-  const archived = await keysUnder(place, "archive", disorder);
+  const failed = await keysUnder(folder, "error", disorder);
+  const archived = await keysUnder(folder, "archive", disorder);
   const doubled = archived.filter((key, index) => archived.indexOf(key) !== index);
   return {
     acknowledged: receipts.length,
@@ -110,7 +110,7 @@ async function auditDocuments(place: Place, receipts: readonly Receipt[]): Promi
  * True if a live workstation has claimed a document: the claims of killed ones were returned by
  * now.
  */
-async function isWorkedOn({ disk, directory }: Place): Promise<boolean> {
+async function isWorkedOn({ disk, directory }: SharedFolder): Promise<boolean> {
   for (const part of ["processing", "staging"])
     for (const holder of await namesIn(disk, `${directory}/documents/${part}`, []))
       if ((await namesIn(disk, `${directory}/documents/${part}/${holder}`, [])).length > 0) return true;
@@ -118,7 +118,7 @@ async function isWorkedOn({ disk, directory }: Place): Promise<boolean> {
 }
 
 /** Returns the keys of the records in one part of the box. */
-async function keysUnder({ disk, directory }: Place, part: string, disorder: string[]): Promise<string[]> {
+async function keysUnder({ disk, directory }: SharedFolder, part: string, disorder: string[]): Promise<string[]> {
   const keys: string[] = [];
   const parent = `${directory}/documents/${part}`;
   for (const below of await namesIn(disk, parent, disorder))

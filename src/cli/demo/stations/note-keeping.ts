@@ -9,10 +9,11 @@ import {
   readNoted,
   type Clerk,
   type Findings,
-  type Place,
+  type SharedFolder,
   type Receipt,
   type Station,
   type StationKind,
+  type WorkId,
   type WorkOptions,
 } from "./station.ts";
 
@@ -26,16 +27,14 @@ export const noteKeeping: StationKind = {
     "Now and then each writes a note, edits it, moves or removes it, and searches: what is found must be there, whichever of them is killed.",
   pieces: "notes",
   every: 8,
-  open: async (place, clerk) => new NoteStation(await openNotes(place), clerk),
+  open: async (folder, clerk) => new NoteStation(await openNotes(folder), clerk),
   audit: auditNotes,
 };
-
-type Note = Pick<Receipt, "session" | "sequence">;
 
 class NoteStation implements Station {
   readonly #notes: FileTree;
   readonly #clerk: Clerk;
-  #last: Note | undefined;
+  #last: WorkId | undefined;
 
   constructor(notes: FileTree, clerk: Clerk) {
     this.#notes = notes;
@@ -59,7 +58,7 @@ class NoteStation implements Station {
   }
 
   /** After a remove, the note is written again elsewhere, so that every later audit can count it. */
-  async #putAway(note: Note, waiting: { signal: AbortSignal; timeoutMs: number }): Promise<void> {
+  async #putAway(note: WorkId, waiting: { signal: AbortSignal; timeoutMs: number }): Promise<void> {
     const [first, last] = [firstPathOf(note), lastPathOf(note)];
     if (wayOf(note) === "move") await this.#notes.move(first, last, waiting);
     if (wayOf(note) !== "remove") return;
@@ -68,47 +67,47 @@ class NoteStation implements Station {
   }
 
   /** Only this workstation changes the note, so a hit must have its current path. */
-  async #search(note: Note): Promise<void> {
+  async #search(note: WorkId): Promise<void> {
     for (const { path } of await this.#notes.search(wordOf(note)))
       if (path !== lastPathOf(note)) throw new Error(`a search for ${wordOf(note)} found ${path}, where it is not`);
   }
 }
 
-async function openNotes({ directory }: Place): Promise<FileTree> {
+async function openNotes({ directory }: SharedFolder): Promise<FileTree> {
   return await openFiles(`${directory}/notes`);
 }
 
 /** Returns a word that no other note has. */
-function wordOf({ session, sequence }: Note): string {
+function wordOf({ session, sequence }: WorkId): string {
   return `note${session}n${sequence}`;
 }
 
-function textOf(note: Note): string {
+function textOf(note: WorkId): string {
   return `This is ${wordOf(note)}.`;
 }
 
-function firstPathOf(note: Note): string {
+function firstPathOf(note: WorkId): string {
   return `desk/${wordOf(note)}.md`;
 }
 
 const ways = ["leave", "move", "remove"] as const;
 
-function wayOf({ sequence }: Note): (typeof ways)[number] {
+function wayOf({ sequence }: WorkId): (typeof ways)[number] {
   return ways[Math.floor(sequence / noteKeeping.every) % ways.length] ?? "leave";
 }
 
 /** The path of a note when its receipt is issued. */
-function lastPathOf(note: Note): string {
+function lastPathOf(note: WorkId): string {
   if (wayOf(note) === "leave") return firstPathOf(note);
   return `${wayOf(note) === "move" ? "shelf" : "archive"}/${note.session}/${wordOf(note)}.md`;
 }
 
 /** Indexes the remaining changes like any workstation, then searches for each note. */
-async function auditNotes(place: Place, receipts: readonly Receipt[]): Promise<Findings> {
+async function auditNotes(folder: SharedFolder, receipts: readonly Receipt[]): Promise<Findings> {
   const [lost, disorder]: [string[], string[]] = [[], []];
   let count = 0;
   await readNoted(disorder, async () => {
-    await using notes = await openNotes(place);
+    await using notes = await openNotes(folder);
     await notes.settled({ signal: AbortSignal.timeout(settleMs) });
     for (const receipt of receipts) lost.push(...(await findFaults(notes, receipt)));
     for await (const { directory } of notes.list("", { deep: true })) if (!directory) count++;

@@ -6,10 +6,11 @@ import {
   readNoted,
   type Clerk,
   type Findings,
-  type Place,
+  type SharedFolder,
   type Receipt,
   type Station,
   type StationKind,
+  type WorkId,
   type WorkOptions,
 } from "./station.ts";
 
@@ -24,8 +25,8 @@ export const priceLabels: StationKind = {
   about: "Each overwrites the same two price labels in an object store: every version is kept, byte for byte.",
   pieces: "labels",
   every: 2,
-  open: async (place, clerk) => {
-    const objects = await openLabels(place);
+  open: async (folder, clerk) => {
+    const objects = await openLabels(folder);
     return new LabelStation(objects, await getBucket(objects), clerk);
   },
   audit: auditLabels,
@@ -54,7 +55,7 @@ class LabelStation implements Station {
   }
 }
 
-async function openLabels({ directory }: Place): Promise<ObjectStore> {
+async function openLabels({ directory }: SharedFolder): Promise<ObjectStore> {
   return await openObjects(`${directory}/labels`);
 }
 
@@ -68,13 +69,11 @@ async function getBucket(objects: ObjectStore): Promise<Bucket> {
   }
 }
 
-type Piece = Pick<Receipt, "session" | "sequence">;
-
-function idOf({ session, sequence }: Piece): string {
+function idOf({ session, sequence }: WorkId): string {
   return `${session}:${sequence}`;
 }
 
-function labelOf(piece: Piece): string {
+function labelOf(piece: WorkId): string {
   const id = idOf(piece);
   return `${id}\n${ruler}\n${id}\n`;
 }
@@ -87,11 +86,11 @@ function findId(text: string): string | undefined {
 }
 
 /** Reads every version of every label. */
-async function auditLabels(place: Place, receipts: readonly Receipt[]): Promise<Findings> {
+async function auditLabels(folder: SharedFolder, receipts: readonly Receipt[]): Promise<Findings> {
   const [ids, doubled, disorder] = [new Set<string>(), [] as string[], [] as string[]];
   let found = 0;
   await readNoted(disorder, async () => {
-    await using objects = await openLabels(place);
+    await using objects = await openLabels(folder);
     const bucket = await getBucket(objects);
     for (const key of keys) {
       for (const versionId of (await readNoted(disorder, () => versionsOf(bucket, key))) ?? []) {

@@ -1,6 +1,6 @@
 // The audit of the shelves: the journals of all workstations show whether two conflicting locks
 // were ever held at once.
-import { readNoted, type Findings, type Place, type Receipt } from "./station.ts";
+import { readNoted, type Findings, type SharedFolder, type Receipt } from "./station.ts";
 
 const journalBytesMax = 100_000_000;
 const shelfBytesMax = 100;
@@ -31,15 +31,15 @@ interface Visit {
  * one before it. If two visits overlapped, one visitor cannot have seen what the other left.
  */
 export async function auditShelves(
-  place: Place,
+  folder: SharedFolder,
   shelves: readonly string[],
   receipts: readonly Receipt[],
 ): Promise<Findings> {
   const disorder: string[] = [];
-  const { done, visits, doubled } = await readJournals(place, disorder);
+  const { done, visits, doubled } = await readJournals(folder, disorder);
   for (const shelf of shelves) {
     const inOrder = (visits.get(shelf) ?? []).sort((a, b) => a.fence - b.fence);
-    const left = await readNoted(disorder, () => readShelf(place, shelf));
+    const left = await readNoted(disorder, () => readShelf(folder, shelf));
     disorder.push(...findDisorder(shelf, inOrder, left));
   }
   const lost = receipts.filter((receipt) => !done.has(idOf(receipt)));
@@ -76,7 +76,7 @@ interface Journals {
   readonly doubled: readonly string[];
 }
 
-async function readJournals({ disk, directory }: Place, disorder: string[]): Promise<Journals> {
+async function readJournals({ disk, directory }: SharedFolder, disorder: string[]): Promise<Journals> {
   const [done, visits, doubled] = [new Set<string>(), new Map<string, Visit[]>(), [] as string[]];
   for (const name of (await readNoted(disorder, () => disk.list(`${directory}/journals`))) ?? []) {
     const [workstation = "", session = ""] = name.split("~");
@@ -129,7 +129,7 @@ function findLine(text: string): JournalLine | undefined {
 }
 
 /** Returns the fence on a shelf. */
-export async function readShelf({ disk, directory }: Place, shelf: string): Promise<number> {
+export async function readShelf({ disk, directory }: SharedFolder, shelf: string): Promise<number> {
   const bytes = await disk.readFile(`${directory}/warehouse/${shelf}`, shelfBytesMax);
   // Another workstation is just creating the file.
   return Number.parseInt(Buffer.from(bytes).toString(), 10) || 0;

@@ -4,7 +4,7 @@ import { ensureDirectory, replace, type DiskFile } from "../../../durable/index.
 import { isHoldfastError } from "../../../index.ts";
 import { openPathLocks, type PathHold, type PathLocks } from "../../../locks/index.ts";
 import { auditShelves, readShelf, type JournalLine } from "./shelf-audit.ts";
-import type { Clerk, Place, Receipt, Station, StationKind, WorkOptions } from "./station.ts";
+import type { Clerk, SharedFolder, Receipt, Station, StationKind, WorkOptions } from "./station.ts";
 
 const station = "shelves";
 const rooms = ["north", "south"];
@@ -20,32 +20,32 @@ export const shelfWork: StationKind = {
     "Now and then each locks a shelf, a whole room, or two shelves at once, and leaves the fence of its lock there: no two may be inside together.",
   pieces: "locks",
   every: 5,
-  open: async (place, clerk) => await ShelfStation.open(place, clerk),
-  audit: (place, receipts) => auditShelves(place, shelves, receipts),
+  open: async (folder, clerk) => await ShelfStation.open(folder, clerk),
+  audit: (folder, receipts) => auditShelves(folder, shelves, receipts),
 };
 
 class ShelfStation implements Station {
-  readonly #place: Place;
+  readonly #folder: SharedFolder;
   readonly #clerk: Clerk;
   readonly #locks: PathLocks;
   readonly #journal: DiskFile;
   #journalBytes = 0;
 
-  private constructor(place: Place, clerk: Clerk, locks: PathLocks, journal: DiskFile) {
-    this.#place = place;
+  private constructor(folder: SharedFolder, clerk: Clerk, locks: PathLocks, journal: DiskFile) {
+    this.#folder = folder;
     this.#clerk = clerk;
     this.#locks = locks;
     this.#journal = journal;
   }
 
-  static async open(place: Place, clerk: Clerk): Promise<ShelfStation> {
-    const { directory, disk } = place;
+  static async open(folder: SharedFolder, clerk: Clerk): Promise<ShelfStation> {
+    const { directory, disk } = folder;
     for (const name of ["journals", ...rooms.map((room) => `warehouse/${room}`)])
       await ensureDirectory(disk, `${directory}/${name}`);
-    for (const shelf of shelves) await makeShelf(place, shelf);
+    for (const shelf of shelves) await makeShelf(folder, shelf);
     const locks = await openPathLocks(`${directory}/warehouse`);
     const journal = await disk.open(`${directory}/journals/${clerk.workstation}~${clerk.session}`, "create");
-    return new ShelfStation(place, clerk, locks, journal);
+    return new ShelfStation(folder, clerk, locks, journal);
   }
 
   async work(sequence: number, { signal, forgets }: WorkOptions): Promise<Receipt> {
@@ -53,7 +53,7 @@ class ShelfStation implements Station {
     const { fence } = hold;
     try {
       const saw: Record<string, number> = {};
-      for (const shelf of locked) saw[shelf] = await readShelf(this.#place, shelf);
+      for (const shelf of locked) saw[shelf] = await readShelf(this.#folder, shelf);
       if (!forgets) {
         await this.#note({ sequence, fence, saw });
         for (const shelf of locked) await this.#leave(shelf, fence);
@@ -85,8 +85,8 @@ class ShelfStation implements Station {
   async #leave(shelf: string, fence: number): Promise<void> {
     // Neither this file nor the journal is synced: the demo kills processes but cuts no power, and
     // a killed process leaves what it wrote.
-    const path = `${this.#place.directory}/warehouse/${shelf}`;
-    await replace(this.#place.ground.staging, path, Buffer.from(`${fence}\n`), { sync: false });
+    const path = `${this.#folder.directory}/warehouse/${shelf}`;
+    await replace(this.#folder.ground.staging, path, Buffer.from(`${fence}\n`), { sync: false });
   }
 
   async #note(line: JournalLine): Promise<void> {
@@ -100,7 +100,7 @@ class ShelfStation implements Station {
  * The file is created before it is first locked: the client of a network mount would cache that it
  * does not exist.
  */
-async function makeShelf({ disk, directory }: Place, shelf: string): Promise<void> {
+async function makeShelf({ disk, directory }: SharedFolder, shelf: string): Promise<void> {
   try {
     await disk.createFile(`${directory}/warehouse/${shelf}`, Buffer.from("0\n"), { sync: false });
   } catch (error) {

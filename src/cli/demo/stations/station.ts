@@ -7,7 +7,7 @@ import { isHoldfastError } from "../../../index.ts";
 export const elsewhereMs = 10_000;
 
 /** The shared folder, as one process sees it. */
-export interface Place {
+export interface SharedFolder {
   readonly directory: string;
   readonly disk: Disk;
   readonly ground: Ground;
@@ -17,7 +17,7 @@ export interface Place {
  * Creates the folder if it does not exist. `name` is shown to other processes. Throws INVALID_PATH
  * if the location names no folder.
  */
-export async function openPlace(location: string, name: string): Promise<Place> {
+export async function openSharedFolder(location: string, name: string): Promise<SharedFolder> {
   // The path in the library's form: absolute, with forward slashes on every platform.
   const directory = directoryOf(location);
   const ground = await openGround(`${directory}/ground`, { name });
@@ -45,6 +45,9 @@ export interface Receipt extends Clerk {
   readonly what: string;
 }
 
+/** Identifies one piece of work. */
+export type WorkId = Pick<Receipt, "session" | "sequence">;
+
 export interface WorkOptions {
   readonly signal: AbortSignal;
   /** True to issue a receipt for something that was never written, which the audit must find. */
@@ -70,12 +73,12 @@ export interface StationKind {
   readonly pieces: string;
   /** A workstation does this work in every n-th round, beginning with the first. */
   readonly every: number;
-  readonly open: (place: Place, clerk: Clerk) => Promise<Station>;
+  readonly open: (folder: SharedFolder, clerk: Clerk) => Promise<Station>;
   /**
    * Reads the folder and searches for everything that has a receipt. Missing or damaged pieces are
    * findings, not rejections.
    */
-  readonly audit: (place: Place, receipts: readonly Receipt[]) => Promise<Findings>;
+  readonly audit: (folder: SharedFolder, receipts: readonly Receipt[]) => Promise<Findings>;
 }
 
 export interface Findings {

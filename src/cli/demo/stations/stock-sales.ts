@@ -14,7 +14,7 @@ import {
   readNoted,
   type Clerk,
   type Findings,
-  type Place,
+  type SharedFolder,
   type Receipt,
   type Station,
   type StationKind,
@@ -34,7 +34,7 @@ export const stockSales: StationKind = {
     "Each sells from one stock by an event store, and never what is not there: decided, then appended on condition.",
   pieces: "events",
   every: 1,
-  open: async (place, clerk) => new StockStation(await openStock(place), clerk),
+  open: async (folder, clerk) => new StockStation(await openStock(folder), clerk),
   audit: auditStock,
 };
 
@@ -92,7 +92,7 @@ class StockStation implements Station {
   }
 }
 
-async function openStock({ directory }: Place): Promise<EventStore<Stocked | Sold>> {
+async function openStock({ directory }: SharedFolder): Promise<EventStore<Stocked | Sold>> {
   return await openEvents<Stocked | Sold>(`${directory}/stock`, { lockTimeoutMs: 60_000 });
 }
 
@@ -100,10 +100,10 @@ function idOf({ session, sequence }: Pick<Receipt, "session" | "sequence">): str
   return `${session}:${sequence}`;
 }
 
-async function auditStock(place: Place, receipts: readonly Receipt[]): Promise<Findings> {
+async function auditStock(folder: SharedFolder, receipts: readonly Receipt[]): Promise<Findings> {
   const [ids, doubled, disorder] = [new Set<string>(), [] as string[], [] as string[]];
   const stock = new Map<string, number>();
-  for (const [index, event] of (await readStock(place, disorder)).entries()) {
+  for (const [index, event] of (await readStock(folder, disorder)).entries()) {
     if (event.position !== index + 1) disorder.push(`position ${event.position} comes after ${index}`);
     if (ids.has(event.id)) doubled.push(`event ${event.id} at position ${event.position}`);
     ids.add(event.id);
@@ -126,10 +126,10 @@ async function auditStock(place: Place, receipts: readonly Receipt[]): Promise<F
 type StockEvent = SequencedEvent<Stocked | Sold>;
 
 /** Reads the log in order, to its end or as far as it is readable. */
-async function readStock(place: Place, disorder: string[]): Promise<StockEvent[]> {
+async function readStock(folder: SharedFolder, disorder: string[]): Promise<StockEvent[]> {
   const events: StockEvent[] = [];
   await readNoted(disorder, async () => {
-    const store = await openStock(place);
+    const store = await openStock(folder);
     try {
       for await (const event of store.read()) events.push(event);
     } finally {

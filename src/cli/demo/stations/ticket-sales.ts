@@ -7,7 +7,7 @@ import {
   readNoted,
   type Clerk,
   type Findings,
-  type Place,
+  type SharedFolder,
   type Receipt,
   type Station,
   type StationKind,
@@ -38,26 +38,26 @@ export const ticketSales: StationKind = {
     "Each takes the next ticket number from a plain file behind a lock, records the sale, and only then acknowledges it.",
   pieces: "sales",
   every: 1,
-  open: async (place, clerk) => await TicketStation.open(place, clerk),
+  open: async (folder, clerk) => await TicketStation.open(folder, clerk),
   audit: auditSales,
 };
 
 class TicketStation implements Station {
-  readonly #place: Place;
+  readonly #folder: SharedFolder;
   readonly #clerk: Clerk;
   readonly #sales: Chain<Sale>;
   readonly #lock: StoreLock;
 
-  private constructor(place: Place, clerk: Clerk, lock: StoreLock) {
-    this.#place = place;
+  private constructor(folder: SharedFolder, clerk: Clerk, lock: StoreLock) {
+    this.#folder = folder;
     this.#clerk = clerk;
-    this.#sales = salesOf(place);
+    this.#sales = salesOf(folder);
     this.#lock = lock;
   }
 
-  static async open(place: Place, clerk: Clerk): Promise<TicketStation> {
-    await ensureDirectory(place.disk, `${place.directory}/sales`);
-    return new TicketStation(place, clerk, await openStoreLock(`${place.directory}/tickets`));
+  static async open(folder: SharedFolder, clerk: Clerk): Promise<TicketStation> {
+    await ensureDirectory(folder.disk, `${folder.directory}/sales`);
+    return new TicketStation(folder, clerk, await openStoreLock(`${folder.directory}/tickets`));
   }
 
   async work(sequence: number, { signal, forgets }: WorkOptions): Promise<Receipt | undefined> {
@@ -78,7 +78,7 @@ class TicketStation implements Station {
     const sale: Sale = { ...this.#clerk, sequence, ticket: (await this.#lastTicket()) + 1 };
     // The number is written before the sale: a kill between the two loses a number, and never sells
     // one twice.
-    await replace(this.#place.ground.staging, this.#counter, Buffer.from(`${sale.ticket}\n`));
+    await replace(this.#folder.ground.staging, this.#counter, Buffer.from(`${sale.ticket}\n`));
     if (forgets) return sale;
     // Reads the end of the chain first: if others have sold since, an attempt would only fail.
     await this.#sales.last();
@@ -90,7 +90,7 @@ class TicketStation implements Station {
 
   async #lastTicket(): Promise<number> {
     try {
-      const text = Buffer.from(await this.#place.disk.readFile(this.#counter, counterBytesMax)).toString();
+      const text = Buffer.from(await this.#folder.disk.readFile(this.#counter, counterBytesMax)).toString();
       return Number.parseInt(text, 10);
     } catch (error) {
       // Nothing was sold so far. On a network mount this may be stale; then the chain refuses the
@@ -101,11 +101,11 @@ class TicketStation implements Station {
   }
 
   get #counter(): string {
-    return `${this.#place.directory}/tickets/last-ticket`;
+    return `${this.#folder.directory}/tickets/last-ticket`;
   }
 }
 
-function salesOf({ ground, directory }: Place): Chain<Sale> {
+function salesOf({ ground, directory }: SharedFolder): Chain<Sale> {
   return new Chain(ground.staging, `${directory}/sales`, saleKind);
 }
 
@@ -117,10 +117,10 @@ function describe({ workstation, sequence, session }: Clerk & { readonly sequenc
   return `sale ${sequence} of ${workstation} (session ${session})`;
 }
 
-async function auditSales(place: Place, receipts: readonly Receipt[]): Promise<Findings> {
+async function auditSales(folder: SharedFolder, receipts: readonly Receipt[]): Promise<Findings> {
   const [byId, doubled, disorder] = [new Map<string, Sale>(), [] as string[], [] as string[]];
   let before: Sale | undefined;
-  for (const sale of await readSales(place, disorder)) {
+  for (const sale of await readSales(folder, disorder)) {
     if (byId.has(idOf(sale))) doubled.push(describe(sale));
     if (before !== undefined && sale.ticket <= before.ticket)
       disorder.push(
@@ -141,10 +141,10 @@ async function auditSales(place: Place, receipts: readonly Receipt[]): Promise<F
 }
 
 /** Returns everything readable, in order. Adds missing and damaged tickets to `disorder`. */
-async function readSales(place: Place, disorder: string[]): Promise<Sale[]> {
-  const chain = salesOf(place);
-  const directory = `${place.directory}/sales`;
-  const names = (await readNoted(disorder, () => place.disk.list(directory))) ?? [];
+async function readSales(folder: SharedFolder, disorder: string[]): Promise<Sale[]> {
+  const chain = salesOf(folder);
+  const directory = `${folder.directory}/sales`;
+  const names = (await readNoted(disorder, () => folder.disk.list(directory))) ?? [];
   const sales: Sale[] = [];
   let next = 1;
   // Finds the last number by the names in the directory: a chain cannot find a damaged end.

@@ -10,7 +10,7 @@ const batchLength = 256;
 /** Number of keys that are counted between two pauses. */
 const keysPerPause = 16_384;
 
-interface Part {
+interface ShiftedList {
   readonly list: PostingList;
   /** Added to the positions of this index, which count from its own first one. */
   readonly shift: number;
@@ -86,7 +86,7 @@ async function* mergedKeys(indexes: readonly SealedIndex[]): AsyncGenerator<Stor
   yield batch;
 }
 
-function findPositions(parts: readonly Part[]): number[] | undefined {
+function findPositions(parts: readonly ShiftedList[]): number[] | undefined {
   const found: number[] = [];
   for (const { list, shift } of parts) {
     const piece = list.findPiece(0);
@@ -96,7 +96,7 @@ function findPositions(parts: readonly Part[]): number[] | undefined {
   return found;
 }
 
-async function* readPositions(parts: readonly Part[]): AsyncGenerator<Uint32Array, void> {
+async function* readPositions(parts: readonly ShiftedList[]): AsyncGenerator<Uint32Array, void> {
   for (const { list, shift } of parts)
     for (let index = 0; index < list.pieceCount; index++) yield shifted(await list.piece(index), shift);
 }
@@ -150,7 +150,7 @@ class KeyCursor {
     this.#blocks = index.keys();
   }
 
-  part(): Part {
+  part(): ShiftedList {
     return { list: (this.#keys as KeyBlock).listOf(this.#at), shift: this.#shift };
   }
 

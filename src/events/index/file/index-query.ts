@@ -1,7 +1,7 @@
 // Finds the positions of one index that match: reads the rarest clause of an item, and checks the
 // others only for the positions found there.
 import type { PositionRange } from "../keys/indexed-line.ts";
-import type { Clause, HashedItem } from "../keys/key-hash.ts";
+import type { KeyClause, HashedItem } from "../keys/key-hash.ts";
 import { unionOf, type Page } from "./pages.ts";
 import type { PostingList } from "./posting-list.ts";
 import type { SealedIndex } from "./sealed-index.ts";
@@ -56,7 +56,7 @@ async function findLists(index: SealedIndex, item: HashedItem): Promise<ListClau
   return found;
 }
 
-async function findAlternatives(index: SealedIndex, clause: Clause): Promise<ListClause> {
+async function findAlternatives(index: SealedIndex, clause: KeyClause): Promise<ListClause> {
   const lists: PostingList[] = [];
   for (const hash of clause) {
     const list = await index.findList(hash);

@@ -84,16 +84,16 @@ export function keysOf({ type, tags, id }: IndexedEvent): EventKeys {
 }
 
 /** Alternatives: an event must have one of them. */
-export type Clause = readonly KeyHash[];
+export type KeyClause = readonly KeyHash[];
 /** All clauses must hold; an item without clauses matches every event. */
-export type HashedItem = readonly Clause[];
+export type HashedItem = readonly KeyClause[];
 
 export function hashItems(items: Items): readonly HashedItem[] {
   return items.map(hashItem);
 }
 
 export function hashItem({ types, tags }: Items[number]): HashedItem {
-  const clauses: Clause[] = tags.map((tag) => [hashOf("tag", tag)]);
+  const clauses: KeyClause[] = tags.map((tag) => [hashOf("tag", tag)]);
   if (types.length > 0) clauses.push(types.map((type) => hashOf("type", type)));
   return clauses;
 }

@@ -91,7 +91,7 @@ export async function openSegment(
     return await disk.open(path, mode);
   } catch (error) {
     if (!hasErrno(error, "ENOENT") || !(await isLost(disk, directory, segment))) throw error;
-    throw missing(path, error);
+    throw missingSegment(path, error);
   }
 }
 
@@ -110,7 +110,7 @@ export async function syncSegment(disk: Disk, directory: string, segment: number
   }
 }
 
-export function missing(path: string, cause?: unknown): Error {
+export function missingSegment(path: string, cause?: unknown): Error {
   const message = `${path} is missing, and the log needs it: the events published in it cannot be read. Restore the file from a backup, or keep what is intact: \`holdfast events verify\` reports it, and with --repair the log continues without the rest. If the whole log was replaced while it was open, open it again.`;
   return holdfastError("CORRUPT", message, { path }, cause);
 }

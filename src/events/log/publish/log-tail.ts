@@ -8,9 +8,9 @@ import type { DiskFile } from "../../../ports/disk.ts";
 import { copyOf, encodeSegment, openSegment, publishSegment, segmentPath } from "../format/segment.ts";
 import type { Tip } from "../format/tip.ts";
 import type { LogFiles } from "../log-files.ts";
-import { damaged, isRoomFrom, readEnd, space } from "../read/scan.ts";
+import { damaged, isPreallocatedFrom, readEnd, space } from "../read/scan.ts";
 import type { Head, HeadFile } from "./head-file.ts";
-import { mayBeLate, parsedEndOf } from "./published-end.ts";
+import { mayBeStale, parsedEndOf } from "./published-end.ts";
 import { WriteSessionLost, type WriterGate, type WriteSession } from "./publisher.ts";
 
 /** Overwrites the first byte after the tip to void the lines there: neither a line nor room begins with this byte. */
@@ -51,8 +51,8 @@ export class LogTail {
   }
 
   /** True if the writer of the head may have been late: it entered through another lock file than this process. */
-  get mayBeLate(): boolean {
-    return mayBeLate(this.#lock, this.lockId);
+  get mayBeStale(): boolean {
+    return mayBeStale(this.#lock, this.lockId);
   }
 
   /** True if no other writer can be active in the segment of the head. It can be if its lock file was deleted. */
@@ -139,7 +139,7 @@ export class LogTail {
     // entered under a new one.
     await this.assertHeld();
     // A power cut may have kept any part of an unfinished write, even without its first byte.
-    this.#room = (await isRoomFrom(file, tip.length)) ? (await file.stat()).size : 0;
+    this.#room = (await isPreallocatedFrom(file, tip.length)) ? (await file.stat()).size : 0;
     // The lines came from the disk, or from a writer under another boot id that died before its
     // sync.
     await file.sync();

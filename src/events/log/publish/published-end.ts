@@ -2,7 +2,7 @@
 // (after a restart) from the lines of the segments.
 import { isKnownBoot } from "../../../ports/host.ts";
 import { tipAfter } from "../format/line.ts";
-import { listSegments, missing, openSegment, readHeader, segmentPath, syncSegment } from "../format/segment.ts";
+import { listSegments, missingSegment, openSegment, readHeader, segmentPath, syncSegment } from "../format/segment.ts";
 import { emptyTip, isBefore, isEqualTip, isSameTip, type Tip } from "../format/tip.ts";
 import type { LogFiles } from "../log-files.ts";
 import { mustContinue } from "../read/continuation.ts";
@@ -78,8 +78,8 @@ export class PublishedEnd {
     const { disk, directory } = this.#files;
     const floor = head?.isSynced ? head.tip : emptyTip;
     const newest = (await listSegments(disk, directory)).at(-1) ?? 0;
-    await mustContinue(this.#files, floor, newest, { mayBranchOff: mayBeLate(head?.lock ?? "", lockId) });
-    if (newest < floor.segment) throw missing(segmentPath(directory, floor.segment));
+    await mustContinue(this.#files, floor, newest, { mayBranchOff: mayBeStale(head?.lock ?? "", lockId) });
+    if (newest < floor.segment) throw missingSegment(segmentPath(directory, floor.segment));
     const isStrict = head === undefined && !(await disk.canOpen(this.#headFile.path));
     return newest === 0 ? emptyTip : await parsedEndOf(this.#files, newest, { floor, isStrict });
   }
@@ -96,7 +96,7 @@ export class PublishedEnd {
  * True if a head was written under another lock file than that of the gate. Its writer may have been late: another
  * writer may already have continued from an earlier point.
  */
-export function mayBeLate(lockOfHead: string, lockId: string | undefined): boolean {
+export function mayBeStale(lockOfHead: string, lockId: string | undefined): boolean {
   return lockOfHead !== "" && lockOfHead !== lockId;
 }
 

@@ -76,7 +76,7 @@ export class Recovery {
     const { disk, directory } = this.files;
     if (!(await disk.canOpen(segmentPath(directory, tip.segment + 1)))) return tip;
     const newest = await this.#newestSegment();
-    await mustContinue(this.files, tip, newest, { mayBranchOff: this.tail.mayBeLate });
+    await mustContinue(this.files, tip, newest, { mayBranchOff: this.tail.mayBeStale });
     // The segments were found under this lock file. They must not be adopted once another writer entered under a new
     // one.
     await this.tail.assertHeld();

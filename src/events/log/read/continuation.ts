@@ -4,7 +4,7 @@ import { holdfastError, isHoldfastError } from "../../../errors.ts";
 import { hasErrno } from "../../../ports/disk-error.ts";
 import type { DiskFile } from "../../../ports/disk.ts";
 import type { LogFiles } from "../log-files.ts";
-import { scanFile, standsIn } from "./scan.ts";
+import { scanFile, endsAt } from "./scan.ts";
 import { openSegment, readHeader, segmentPath, type OpenedHeader } from "../format/segment.ts";
 import { isEqualTip, type Tip } from "../format/tip.ts";
 
@@ -50,13 +50,13 @@ async function getHeader(files: LogFiles, number: number): Promise<OpenedHeader>
 }
 
 async function isThere(files: LogFiles, tip: Tip): Promise<boolean> {
-  return await inSegment(files, tip, (file) => standsIn(file, tip));
+  return await inSegment(files, tip, (file) => endsAt(file, tip));
 }
 
 /** True if the lines of a segment lead from one point in it to the other. */
 async function reaches(files: LogFiles, from: Tip, to: Tip): Promise<boolean> {
   return await inSegment(files, to, async (file) => {
-    if (!(await standsIn(file, from))) return false;
+    if (!(await endsAt(file, from))) return false;
     let { length, crc } = from;
     for await (const lines of scanFile(file, { ...from, from: from.length, to: to.length }))
       for (const line of lines) [length, crc] = [line.offset + line.bytes.length, line.crc];

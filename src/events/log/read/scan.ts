@@ -24,7 +24,7 @@ export interface RawLine {
   readonly crc: number;
 }
 
-export interface Stretch {
+export interface SegmentRange {
   readonly segment: number;
   readonly from: number;
   readonly to: number;
@@ -39,7 +39,7 @@ export interface Stretch {
 export async function* scanPublished(
   disk: Disk,
   directory: string,
-  stretch: Stretch,
+  stretch: SegmentRange,
 ): AsyncGenerator<readonly RawLine[], void> {
   if (stretch.from >= stretch.to) return;
   const path = segmentPath(directory, stretch.segment);
@@ -58,7 +58,10 @@ export async function* scanPublished(
 }
 
 /** Yields lines up to `to`, or up to the first byte that is not part of a valid line. */
-export async function* scanFile(file: DiskFile, { from, to, crc }: Stretch): AsyncGenerator<readonly RawLine[], void> {
+export async function* scanFile(
+  file: DiskFile,
+  { from, to, crc }: SegmentRange,
+): AsyncGenerator<readonly RawLine[], void> {
   let seed = crc;
   let offset = from;
   // Bytes per read. Grows for a line that does not fit.
@@ -105,7 +108,7 @@ export async function readEnd(
   return { stands: storedCrcOf(bytes.subarray(0, lineTailBytes)) === crc, next: bytes[lineTailBytes] };
 }
 
-export async function standsIn(file: DiskFile, end: End): Promise<boolean> {
+export async function endsAt(file: DiskFile, end: End): Promise<boolean> {
   return (await readEnd(file, end)).stands;
 }
 
@@ -116,13 +119,13 @@ export async function standsIn(file: DiskFile, end: End): Promise<boolean> {
 export const space: number = 0x20;
 const newline = 0x0a;
 
-export function isRoom(bytes: Uint8Array): boolean {
+export function isPreallocated(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === space);
 }
 
 /** True if there is nothing but room after `from`. */
-export async function isRoomFrom(file: DiskFile, from: number): Promise<boolean> {
-  for await (const bytes of restOf(file, from)) if (!isRoom(bytes)) return false;
+export async function isPreallocatedFrom(file: DiskFile, from: number): Promise<boolean> {
+  for await (const bytes of restOf(file, from)) if (!isPreallocated(bytes)) return false;
   return true;
 }
 
@@ -138,22 +141,22 @@ async function* restOf(file: DiskFile, from: number): AsyncGenerator<Uint8Array,
     yield await file.read(offset, Math.min(chunkBytes, size - offset));
 }
 
-type LineAt = Pick<RawLine, "offset" | "bytes">;
+type LocatedLine = Pick<RawLine, "offset" | "bytes">;
 
 /**
  * Returns the head of a line. Throws CORRUPT if the checksum is right but the content is not a line: another program
  * wrote it.
  */
-export function headOf(path: string, line: LineAt): LineHead {
+export function headOf(path: string, line: LocatedLine): LineHead {
   return decoded(path, line, decodeHead);
 }
 
 /** Returns the whole line. Throws CORRUPT like `headOf`. */
-export function lineOf(path: string, line: LineAt): Line {
+export function lineOf(path: string, line: LocatedLine): Line {
   return decoded(path, line, decodeLine);
 }
 
-function decoded<T>(path: string, { offset, bytes }: LineAt, decode: (bytes: Uint8Array) => T): T {
+function decoded<T>(path: string, { offset, bytes }: LocatedLine, decode: (bytes: Uint8Array) => T): T {
   try {
     return decode(bytes);
   } catch (error) {

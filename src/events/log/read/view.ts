@@ -14,7 +14,7 @@ import { headersBetween } from "./header-walk.ts";
 import { readLine, readSealed, scanSealed } from "./line-keys.ts";
 import { RecentIndexes } from "./recent-indexes.ts";
 import { Retags } from "./retags.ts";
-import { damaged, scanPublished, standsIn, type RawLine } from "./scan.ts";
+import { damaged, scanPublished, endsAt, type RawLine } from "./scan.ts";
 
 export class LogView {
   readonly #files: LogFiles;
@@ -220,7 +220,7 @@ export class LogView {
     const file = await openSegment(this.#files.disk, this.#files.directory, this.#tip.segment);
     try {
       // If the segment is too short, it is damaged, not replaced.
-      return (await file.stat()).size < tip.length || (await standsIn(file, tip));
+      return (await file.stat()).size < tip.length || (await endsAt(file, tip));
     } finally {
       await file.close();
     }

@@ -6,7 +6,7 @@ import { getRecord, isUnreadable } from "../../../durable/publish/record-file.ts
 import type { Box } from "../../box/box.ts";
 import { claimTicket } from "../../consume/claim.ts";
 import { checkPayload } from "../../consume/payload-check.ts";
-import { failForGood, type NoteOutcome } from "../../consume/settle.ts";
+import { failForGood, type AttemptOutcome } from "../../consume/settle.ts";
 import { ticketKind, type Ticket } from "../../model/manifest.ts";
 import { historyOf } from "../describe.ts";
 import type { FoundTicket } from "../tickets.ts";
@@ -56,7 +56,7 @@ async function reportUnreadable(inspection: Inspection, found: FoundTicket, why:
   inspection.damage(path, why, inspection.isFirst ? inspection.aside(path) : undefined, remedy);
 }
 
-async function report(inspection: Inspection, found: FoundTicket, outcome: NoteOutcome, why: string): Promise<void> {
+async function report(inspection: Inspection, found: FoundTicket, outcome: AttemptOutcome, why: string): Promise<void> {
   const { box } = inspection;
   const { path, state, holder, name } = found;
   // A dead letter with a recorded reason needs no report.
@@ -69,7 +69,7 @@ async function report(inspection: Inspection, found: FoundTicket, outcome: NoteO
 }
 
 /** Claims the ticket as a consumer does. If a consumer was faster, the repair does nothing. */
-function toDeadLetters(box: Box, { path, name }: FoundTicket, outcome: NoteOutcome, why: string): Repair {
+function toDeadLetters(box: Box, { path, name }: FoundTicket, outcome: AttemptOutcome, why: string): Repair {
   return async () => {
     const session = await box.ground.session();
     const claim = await claimTicket(box, session, path, name);

@@ -175,7 +175,7 @@ function markerError(version: Pick<ObjectVersion, "versionId"> & Partial<ObjectV
 }
 
 /** Which bytes of a version are sent: without a range, all of them. */
-interface Answered {
+interface SentBytes {
   readonly range: Range | undefined;
   readonly part: UploadPart | undefined;
 }
@@ -188,7 +188,7 @@ function isEmptyPart(part: UploadPart | undefined): boolean {
  * Returns the checksum of the bytes that are sent; undefined if they are only a piece of what a
  * stored checksum covers.
  */
-function checksumOf({ checksum, size }: ObjectVersion, { range, part }: Answered): Checksum | undefined {
+function checksumOf({ checksum, size }: ObjectVersion, { range, part }: SentBytes): Checksum | undefined {
   if (checksum === undefined) return undefined;
   if (part?.count !== undefined) return part.checksum === undefined ? undefined : { ...checksum, value: part.checksum };
   return range === undefined || range.end - range.start + 1 === size ? checksum : undefined;
@@ -197,7 +197,7 @@ function checksumOf({ checksum, size }: ObjectVersion, { range, part }: Answered
 function describe(
   request: S3Request,
   version: ObjectVersion,
-  answered: Answered,
+  answered: SentBytes,
 ): { readonly status: number; readonly headers: Record<string, string | undefined> } {
   const { query, principal } = request;
   const { range, part } = answered;

@@ -7,9 +7,9 @@ import type { FileStat } from "../../ports/disk.ts";
 import type { Tree } from "./tree.ts";
 
 /** Why the entry cannot be used, as a sentence. */
-export type Oddity = string;
+export type UnusableReason = string;
 
-const whyOf: Readonly<Record<string, Oddity>> = {
+const whyOf: Readonly<Record<string, UnusableReason>> = {
   ENAMETOOLONG: "Its path, or what its link says, is too long for this file system.",
   ELOOP: "Its symbolic links lead in a circle.",
   EACCES: "This user may not read it.",
@@ -19,7 +19,7 @@ const whyOf: Readonly<Record<string, Oddity>> = {
 };
 
 /** Returns why the disk refuses this entry; undefined for a failure that may concern others too. */
-export function findOddity(error: unknown): Oddity | undefined {
+export function findUnusable(error: unknown): UnusableReason | undefined {
   for (const [errno, why] of Object.entries(whyOf)) if (hasErrno(error, errno)) return why;
   return undefined;
 }
@@ -28,10 +28,10 @@ export function findOddity(error: unknown): Oddity | undefined {
  * Returns the file or directory at `path`, which a listing returned, or why it is odd; undefined
  * for nothing, and for a link.
  */
-export async function inspect(tree: Tree, path: string): Promise<FileStat | Oddity | undefined> {
+export async function inspect(tree: Tree, path: string): Promise<FileStat | UnusableReason | undefined> {
   const absolute = tree.pathOf(path);
   try {
-    const why = findNameOddity(path);
+    const why = findUnusableName(path);
     if (why !== undefined) return why;
     if (await isLink(tree.disk, absolute)) return undefined;
     const stat = await tree.disk.findStat(absolute);
@@ -41,14 +41,14 @@ export async function inspect(tree: Tree, path: string): Promise<FileStat | Oddi
       return path.includes("\ufffd") ? "Its name has bytes that are not UTF-8. Rename it." : undefined;
     return stat.kind === "other" ? "It is neither a file nor a directory." : stat;
   } catch (error) {
-    const why = findOddity(error);
+    const why = findUnusable(error);
     if (why === undefined) throw error;
     return why;
   }
 }
 
 /** Returns why a link at `path` can never be followed; undefined if it leads into the tree, or if it is not a link. */
-export async function inspectLink(tree: Tree, path: string): Promise<Oddity | undefined> {
+export async function inspectLink(tree: Tree, path: string): Promise<UnusableReason | undefined> {
   const { disk, root } = tree;
   try {
     if (!(await isLink(disk, tree.pathOf(path)))) return undefined;
@@ -57,7 +57,7 @@ export async function inspectLink(tree: Tree, path: string): Promise<Oddity | un
     return `It is a symbolic link that leads out of the tree, to ${target}.`;
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ENOTDIR")) return "It is a dangling symbolic link.";
-    const why = findOddity(error);
+    const why = findUnusable(error);
     if (why === undefined) throw error;
     return why;
   }
@@ -67,7 +67,7 @@ export async function inspectLink(tree: Tree, path: string): Promise<Oddity | un
  * Returns why no path of Holdfast can have this name; undefined if one can. Other programs may make
  * such names.
  */
-export function findNameOddity(path: string): Oddity | undefined {
+export function findUnusableName(path: string): UnusableReason | undefined {
   if (path.length > pathLengthMax) return whyOf["ENAMETOOLONG"];
   try {
     if (cleanPath(path) === path) return undefined;

@@ -1,4 +1,4 @@
-// ObjectsRoom: everything that the parts of an open object store in a database share.
+// ObjectsContext: everything that the parts of an open object store in a database share.
 import type { BucketConfig } from "../../objects/model/object.ts";
 import type { Database } from "../connection/database.ts";
 import type { PgPart } from "../parts.ts";
@@ -6,7 +6,7 @@ import type { Blobs } from "./blobs.ts";
 import type { KeyCalls } from "./key-calls.ts";
 import type { Turns } from "./turns.ts";
 
-export interface ObjectsRoom {
+export interface ObjectsContext {
   readonly database: Database;
   readonly part: PgPart;
   /** The location, for messages. */

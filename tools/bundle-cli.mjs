@@ -7,6 +7,13 @@ import { build } from "rolldown";
 
 const directory = fileURLToPath(new URL("../dist/cli", import.meta.url));
 
+// The man page is made from the same commands as the help pages, while they are still modules.
+const { loadWholeProgram } = await import(`${directory}/program.js`);
+const { pagesOf } = await import(`${directory}/reference/command-page.js`);
+const { manPage } = await import(`${directory}/reference/man-page.js`);
+const program = await loadWholeProgram(process);
+writeFileSync(`${directory}/../holdfast.1`, manPage(pagesOf(program), program.version()));
+
 const { output } = await build({
   input: { bin: `${directory}/bin.cjs` },
   platform: "node",

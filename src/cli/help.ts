@@ -11,12 +11,28 @@ export interface HelpEnd {
   readonly ownExits?: Readonly<Record<number, string>>;
 }
 
-export function endHelp(command: Command, { examples, exits, ownExits = {} }: HelpEnd): Command {
+/** The ends of all commands, for texts that are made from the same source as the help pages. */
+const ends = new WeakMap<Command, HelpEnd>();
+
+/** Returns the examples of a command. */
+export function examplesOf(command: Command): readonly string[] {
+  return ends.get(command)?.examples ?? [];
+}
+
+/** Returns the exit codes of a command with their meanings. */
+export function exitsOf(command: Command): readonly (readonly [code: string, meaning: string])[] {
+  const { exits = {}, ownExits = {} } = ends.get(command) ?? {};
   const common = (Object.keys(exitCodes) as (keyof typeof exitCodes)[]).flatMap((name) => {
     const meaning = exits[name];
     return meaning === undefined ? [] : [[String(exitCodes[name]), meaning] as const];
   });
-  const all = [...common, ...Object.entries(ownExits)];
+  return [...common, ...Object.entries(ownExits)];
+}
+
+export function endHelp(command: Command, end: HelpEnd): Command {
+  ends.set(command, end);
+  const { examples } = end;
+  const all = exitsOf(command);
   const width = Math.max(2, ...all.map(([code]) => code.length));
   const codes = all.map(([code, meaning]) => `  ${code.padStart(width)}  ${meaning}`);
   const lines = ["", examples.length === 1 ? "Example:" : "Examples:", ...examples.map((line) => `  ${line}`)];

@@ -93,6 +93,10 @@ const commands: Readonly<Record<string, ListedCommand>> = {
     summary: "upgrade a store to the newest format",
     load: async () => (await import("./commands/upgrade.ts")).registerUpgrade,
   },
+  completion: {
+    summary: "print the completion of a shell",
+    load: async () => (await import("./commands/completion.ts")).registerCompletion,
+  },
 };
 
 /** Callbacks to the surrounding process. */
@@ -116,7 +120,14 @@ export async function runCommandLine(
   const program = createProgram(pipes);
   const hide = hidingPasswords([...args, process.env["HOLDFAST_STORE"] ?? ""]);
   const output = new Output(pipes, { hide });
-  const run: { -readonly [Key in keyof Run]: Run[Key] } = { signal, output, pipes, exitCode: exitCodes.done };
+  const loadProgram = (): Promise<Command> => loadWholeProgram(pipes);
+  const run: { -readonly [Key in keyof Run]: Run[Key] } = {
+    signal,
+    output,
+    pipes,
+    loadProgram,
+    exitCode: exitCodes.done,
+  };
   let wrong: Command = program;
   const wanted = args.find((word) => Object.hasOwn(commands, word));
   for (const [name, { summary, load }] of Object.entries(commands)) {
@@ -140,6 +151,21 @@ export async function runCommandLine(
     news.onInterrupted?.();
     return exitCodes.failed;
   }
+}
+
+/**
+ * Returns the program with all commands loaded, for the texts that are made from all of them:
+ * completion and the man page. It is not for running.
+ */
+export async function loadWholeProgram(streams: Streams): Promise<Command> {
+  const program = createProgram(streams);
+  const loadProgram = (): Promise<Command> => Promise.resolve(program);
+  const { signal } = new AbortController();
+  const run: Run = { signal, output: new Output(streams, {}), pipes: streams, loadProgram, exitCode: exitCodes.done };
+  for (const [name, { summary, load }] of Object.entries(commands))
+    (await load())(program.command(name).summary(summary), run);
+  prepareAll(program, () => undefined);
+  return program;
 }
 
 /**

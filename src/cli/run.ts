@@ -22,6 +22,8 @@ export interface Run {
    * `output`.
    */
   readonly pipes: Pipes;
+  /** Loads all commands, for texts about every one of them. */
+  readonly loadProgram: () => Promise<Command>;
   /** The exit code if nothing fails. Starts as `done`. */
   exitCode: number;
 }

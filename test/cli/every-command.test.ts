@@ -105,7 +105,7 @@ const onMissingPlace: Readonly<Record<string, (directory: string) => readonly st
   copy: (directory) => [directory, join(directory, "none", "copy")],
 };
 /** They make what they work on, or need none. */
-const withoutPlace = ["demo", "init"];
+const withoutPlace = ["demo", "init", "completion"];
 
 test("every command stands in the table of this file", async () => {
   expect((await listCommands()).sort()).toEqual([...withoutPlace, ...Object.keys(onMissingPlace)].sort());

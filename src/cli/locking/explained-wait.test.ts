@@ -12,7 +12,13 @@ function newRun(options: OutputOptions = {}): { readonly run: Run; readonly said
   const said: string[] = [];
   const pipes = { stdout: { write: () => true }, stderr: { write: (text: string) => void said.push(text) } };
   return {
-    run: { output: new Output(pipes, options), pipes, exitCode: 0, signal: new AbortController().signal },
+    run: {
+      output: new Output(pipes, options),
+      pipes,
+      loadProgram: () => Promise.reject(new Error("not used")),
+      exitCode: 0,
+      signal: new AbortController().signal,
+    },
     said,
   };
 }

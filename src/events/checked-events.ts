@@ -67,12 +67,12 @@ export interface CheckedEventsContext {
 }
 
 export abstract class CheckedEvents<E extends NewEvent> implements EventStore<E> {
-  readonly #parts: CheckedEventsContext;
+  readonly #context: CheckedEventsContext;
 
-  constructor(parts: CheckedEventsContext) {
-    if (parts.lockTimeoutMs !== undefined) checkTimeout(parts.lockTimeoutMs);
-    this.#parts = parts;
-    giveAccess(this, parts.access);
+  constructor(context: CheckedEventsContext) {
+    if (context.lockTimeoutMs !== undefined) checkTimeout(context.lockTimeoutMs);
+    this.#context = context;
+    giveAccess(this, context.access);
   }
 
   protected abstract add(append: CheckedAppend): Promise<Appended>;
@@ -94,7 +94,7 @@ export abstract class CheckedEvents<E extends NewEvent> implements EventStore<E>
     const items = condition === undefined ? undefined : itemsOf(condition.failIfEventsMatch);
     const after = checkCount(condition?.after ?? 0, "after");
     const heads = list.map((event) => this.#headOf(event));
-    const encoded = list.map((event, index) => this.#parts.codec.encode(event, heads[index]?.id ?? ""));
+    const encoded = list.map((event, index) => this.#context.codec.encode(event, heads[index]?.id ?? ""));
     // Avoids a promise if the codec needs none.
     const bodies = encoded.every(isNow) ? encoded : await Promise.all(encoded.map(async (body) => body));
     const payload = bodies.map((body, index) => jsonOf(heads[index]?.type ?? "", body));
@@ -125,7 +125,7 @@ export abstract class CheckedEvents<E extends NewEvent> implements EventStore<E>
     options: Cancel & { after?: number | undefined } = {},
   ): AsyncIterable<SequencedEvent<Matching<E, Q>>> {
     checkOptions("subscribe", options, { after: true, signal: true });
-    return subscribe<E, Q>(this, this.#parts.access, query ?? ("all" as Q), options);
+    return subscribe<E, Q>(this, this.#context.access, query ?? ("all" as Q), options);
   }
 
   consume<const Q extends Query<E["type"]>>(
@@ -135,11 +135,11 @@ export abstract class CheckedEvents<E extends NewEvent> implements EventStore<E>
     options?: ConsumerOptions,
   ): EventConsumer {
     checkOptions("consume", options, { batch: true, from: true, signal: true });
-    return consume<E, Q>(this, this.#parts.access, name, query, handler, options);
+    return consume<E, Q>(this, this.#context.access, name, query, handler, options);
   }
 
   async consumers(): Promise<ConsumerInfo[]> {
-    return await listConsumers(this.#parts.access, () => this.head());
+    return await listConsumers(this.#context.access, () => this.head());
   }
 
   async addTags(positionsGiven: readonly number[], tags: readonly string[], { signal }: Cancel = {}): Promise<void> {
@@ -158,11 +158,11 @@ export abstract class CheckedEvents<E extends NewEvent> implements EventStore<E>
   }
 
   get #timeoutMs(): number {
-    return this.#parts.lockTimeoutMs ?? timeoutMsDefault;
+    return this.#context.lockTimeoutMs ?? timeoutMsDefault;
   }
 
   #headOf({ type, tags = [], id }: NewEvent): EventHead {
-    const { clock, random } = this.#parts.access.ports;
+    const { clock, random } = this.#context.access.ports;
     if (id !== undefined) return { type, tags: distinct(tags), id, given: true };
     return { type, tags: distinct(tags), id: makeUuid(clock.wallMs(), random.bytes(16)) };
   }

@@ -26,17 +26,17 @@ export class StoreAccess implements LogAccess {
   /** An arrow function, so that a caller may pass it on alone. */
   readonly findChecksum = async (position: number): Promise<string | undefined> => {
     if (position === 0) return hexOf(0);
-    const log = await this.#parts.open();
+    const log = await this.#context.open();
     return (await log.advance()).position < position ? undefined : hexOf(await log.reader.checksumAt(position));
   };
-  readonly #parts: StoreAccessContext;
+  readonly #context: StoreAccessContext;
   readonly #looks = new HeadReads(() => this.#head());
 
-  constructor(parts: StoreAccessContext) {
-    this.ports = parts.ports;
-    this.directory = parts.directory;
-    this.mayForget = parts.mayForget;
-    this.#parts = parts;
+  constructor(context: StoreAccessContext) {
+    this.ports = context.ports;
+    this.directory = context.directory;
+    this.mayForget = context.mayForget;
+    this.#context = context;
   }
 
   get ground(): Ground {
@@ -48,7 +48,7 @@ export class StoreAccess implements LogAccess {
   }
 
   async openLeaseGround(): Promise<LeaseGround> {
-    return directoryLeaseGround((await this.#parts.open()).files.ground);
+    return directoryLeaseGround((await this.#context.open()).files.ground);
   }
 
   get mayLag(): boolean {
@@ -56,11 +56,11 @@ export class StoreAccess implements LogAccess {
   }
 
   async opened(): Promise<void> {
-    await this.#parts.open();
+    await this.#context.open();
   }
 
   async waitBeyond(position: number, options?: Cancel): Promise<number> {
-    return await (await this.#parts.open()).growth.waitBeyond(position, options);
+    return await (await this.#context.open()).growth.waitBeyond(position, options);
   }
 
   async headBeforeAppends(): Promise<number> {
@@ -73,18 +73,18 @@ export class StoreAccess implements LogAccess {
   }
 
   async tagChecksum(): Promise<string> {
-    const log = await this.#parts.open();
+    const log = await this.#context.open();
     await log.advance();
     return log.view.retags.checksum;
   }
 
   get #open(): OpenedLog {
-    const log = this.#parts.findOpen();
+    const log = this.#context.findOpen();
     if (log === undefined) throw new Error("The log is not open yet.");
     return log;
   }
 
   async #head(): Promise<number> {
-    return (await (await this.#parts.open()).publisher.tip()).position;
+    return (await (await this.#context.open()).publisher.tip()).position;
   }
 }

@@ -13,7 +13,7 @@ import { IndexWork, type IndexWorkOptions } from "./queue/index-work.ts";
 import { waitUntilSettled } from "./queue/settled.ts";
 import { ForeignChanges } from "./search/foreign-changes.ts";
 import { Follower } from "./search/follower.ts";
-import { checkSearch } from "./search/search.ts";
+import { checkSearch } from "./search/verified-hits.ts";
 import { Searcher } from "./search/searcher.ts";
 import { TreeSession } from "./sessions/tree-session.ts";
 import type { Tree } from "./tree/tree.ts";

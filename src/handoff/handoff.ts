@@ -49,7 +49,7 @@ import { verify } from "./operate/verify/verify.ts";
 import { BoxPublisher } from "./publish/box-publisher.ts";
 import { PublishedMany } from "./publish/publish-many.ts";
 import { TargetBoxes } from "./publish/target-boxes.ts";
-import { leaveBox } from "./recover/reap.ts";
+import { leaveBox } from "./recover/return-tickets.ts";
 import { Recovery } from "./recover/recovery.ts";
 
 export class BoxHandoff implements Handoff {

@@ -10,7 +10,7 @@ import type { ClaimedTicket } from "../../../src/handoff/consume/claim.ts";
 import { committedKind, findCommitted, type LedgerEntry } from "../../../src/handoff/ledger/ledger.ts";
 import { ticketKind } from "../../../src/handoff/model/manifest.ts";
 import { claimedOf, findTicketName, formatTicketName } from "../../../src/handoff/model/ticket-name.ts";
-import { recover } from "../../../src/handoff/recover/reap.ts";
+import { recoverHolder } from "../../../src/handoff/recover/return-tickets.ts";
 import { realSteps, type Steps } from "../../scenarios/handoff/handoff-actors.ts";
 import { handoffScenarios } from "../../scenarios/handoff/handoff.ts";
 import { scenarioNamed, type Mutant } from "../mutant.ts";
@@ -62,7 +62,7 @@ const deleteAndCreate: Steps["reap"] = async (box) => {
       const [minute = ""] = await box.disk.list(box.layout.incoming(5));
       await box.disk.createFile(`${box.layout.incoming(5)}/${minute}/${text}`, bytes, { sync: true });
     }
-    await recover(box, holder);
+    await recoverHolder(box, holder);
   }
 };
 
@@ -79,7 +79,7 @@ const ticketsFirst: Steps["reap"] = async (box) => {
         `${box.layout.incoming(5)}/${minute}/${text}`,
       );
     }
-    if (await box.ground.settle(holder)) await recover(box, holder);
+    if (await box.ground.settle(holder)) await recoverHolder(box, holder);
   }
 };
 

@@ -8,7 +8,7 @@ import { encodeTicket, ticketKind, type Ticket } from "../../../src/handoff/mode
 import { formatTicketName, newTicketName } from "../../../src/handoff/model/ticket-name.ts";
 import { enter } from "../../../src/handoff/publish/enter.ts";
 import { publish } from "../../../src/handoff/publish/publisher.ts";
-import { recover } from "../../../src/handoff/recover/reap.ts";
+import { recoverHolder } from "../../../src/handoff/recover/return-tickets.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
 import { realSteps, type Steps } from "../../scenarios/handoff/handoff-actors.ts";
 import { handoffScenarios } from "../../scenarios/handoff/handoff.ts";
@@ -141,7 +141,7 @@ async function moveStagingAway(box: Box): Promise<void> {
       await removeTree(disk, `${moved}/${text}`);
     }
     await removeTree(disk, moved);
-    await recover(box, holder);
+    await recoverHolder(box, holder);
   }
 }
 

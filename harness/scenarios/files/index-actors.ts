@@ -12,7 +12,7 @@ import { archive, commitResult } from "../../../src/handoff/consume/settle.ts";
 import { BoxHandoff } from "../../../src/handoff/handoff.ts";
 import type { TicketState } from "../../../src/handoff/model/handoff.ts";
 import { findCommitted } from "../../../src/handoff/ledger/ledger.ts";
-import { recover } from "../../../src/handoff/recover/reap.ts";
+import { recoverHolder } from "../../../src/handoff/recover/return-tickets.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { Machine } from "../../../src/testing/sim/machine.ts";
 import {
@@ -146,7 +146,7 @@ export async function nextProcess(ports: Ports, options: OpenIndexOptions = {}):
   const { box } = process;
   for (const id of dead) mustHold(await box.ground.settle(id), `what ${id} has left cannot be removed`);
   for (const parent of [box.layout.stagings, box.layout.processings])
-    for (const id of await box.names(parent)) if (dead.includes(id)) await recover(box, id);
+    for (const id of await box.names(parent)) if (dead.includes(id)) await recoverHolder(box, id);
   return process;
 }
 

@@ -4,7 +4,7 @@ import type { Box } from "../../../src/handoff/box/box.ts";
 import { Adopter } from "../../../src/handoff/foreign/adopter.ts";
 import { openForeignFolder } from "../../../src/handoff/foreign/folder.ts";
 import { publish } from "../../../src/handoff/publish/publisher.ts";
-import { reap } from "../../../src/handoff/recover/reap.ts";
+import { returnDeadTickets } from "../../../src/handoff/recover/return-tickets.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { actor, mustHold, type Actor, type Fact, type Scenario } from "../../../src/testing/explorer/scenario.ts";
 import { openToWork, orTold } from "./handoff-actors.ts";
@@ -54,7 +54,7 @@ async function mustBeAdopted(ports: Ports, facts: readonly Fact[]): Promise<void
   // The next round adopts what one round gives back.
   for (let round = 0; round < 3; round++) await adoptOnce(box);
   // The next reaper publishes a ticket whose key was won.
-  await reap(box);
+  await returnDeadTickets(box);
   const count = (await ticketsIn(ports)).size;
   const written = 1 + facts.filter(({ what }) => what === "wrote").length;
   mustHold(count === written, `of ${written} files ${count} were adopted`);

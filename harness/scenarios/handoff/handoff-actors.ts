@@ -6,11 +6,11 @@ import { claimNext, type ClaimedTicket } from "../../../src/handoff/consume/clai
 import { StagedOutputs } from "../../../src/handoff/consume/outputs.ts";
 import { checkPayload } from "../../../src/handoff/consume/payload-check.ts";
 import { publishSent } from "../../../src/handoff/consume/sent.ts";
-import { archive, commitResult, failForGood } from "../../../src/handoff/consume/settle.ts";
+import { archive, commitResult, failPermanently } from "../../../src/handoff/consume/settle.ts";
 import { findCommitted, type LedgerEntry } from "../../../src/handoff/ledger/ledger.ts";
 import type { Publication } from "../../../src/handoff/model/publication.ts";
 import { publish } from "../../../src/handoff/publish/publisher.ts";
-import { reap } from "../../../src/handoff/recover/reap.ts";
+import { returnDeadTickets } from "../../../src/handoff/recover/return-tickets.ts";
 import { hasErrno, isOutcomeUnknown } from "../../../src/ports/disk-error.ts";
 import { actor, type Actor, type ActorContext } from "../../../src/testing/explorer/scenario.ts";
 import { declareDead, holdersBut, openBox } from "./handoff-world.ts";
@@ -32,7 +32,7 @@ export const realSteps: Steps = {
   publish,
   claimNext,
   commitResult,
-  reap,
+  reap: returnDeadTickets,
   archive,
   rollForward: (box, entry) => publishSent(box, entry, { open: async (directory) => new Box(box.ground, directory) }),
   ledgerOf: (box, key) => box.layout.ledger(key, 0),
@@ -200,8 +200,8 @@ export async function workOnce(
   const claim = await steps.claimNext(box);
   if (claim === undefined) return false;
   try {
-    if ("damage" in claim) await failForGood(box, claim, "fail", claim.damage.message);
-    else if (claim.name.claims > attempts) await failForGood(box, claim, "lost", "too many attempts");
+    if ("damage" in claim) await failPermanently(box, claim, "fail", claim.damage.message);
+    else if (claim.name.claims > attempts) await failPermanently(box, claim, "lost", "too many attempts");
     else await settle(context, box, claim, steps, options);
   } finally {
     box.inProgress.delete(claim.path);

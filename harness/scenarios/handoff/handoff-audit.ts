@@ -4,7 +4,7 @@ import { findOwner } from "../../../src/handoff/box/key-file.ts";
 import { findCommitted } from "../../../src/handoff/ledger/ledger.ts";
 import { findTicketName } from "../../../src/handoff/model/ticket-name.ts";
 import type { Publication } from "../../../src/handoff/model/publication.ts";
-import { recover } from "../../../src/handoff/recover/reap.ts";
+import { recoverHolder } from "../../../src/handoff/recover/return-tickets.ts";
 import { emptyTrash } from "../../../src/handoff/operate/trash.ts";
 import { hasErrno } from "../../../src/ports/disk-error.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
@@ -111,7 +111,7 @@ export async function audit(
     mustHold(entry?.committed.key === key, `${key} was acknowledged, and is not in the ledger`);
   }
   // The auditor has worked too, and leaves now.
-  for (const holder of await namesIn(ports.disk, box.layout.stagings)) await recover(box, holder);
+  for (const holder of await namesIn(ports.disk, box.layout.stagings)) await recoverHolder(box, holder);
   if (!isCut) await mustLeaveNothing(ports);
   await box.ground.close();
 }
@@ -124,7 +124,7 @@ export async function recoverAll(ports: Ports, box: Box): Promise<void> {
     mustHold(await box.ground.settle(holder), `what ${holder} has left in its temp directory cannot be removed`);
   }
   for (const parent of [box.layout.stagings, box.layout.processings])
-    for (const holder of await namesIn(disk, parent)) await recover(box, holder);
+    for (const holder of await namesIn(disk, parent)) await recoverHolder(box, holder);
   await emptyTrash(box);
 }
 
@@ -138,7 +138,7 @@ async function workOff(ports: Ports, box: Box, steps: Steps, count: number): Pro
       await orTold(silent, async () => void (await workOnce(silent, before, steps, { attempts: 100 })));
     if ((await stuckIn(ports)).length === 0) return;
     const next = await openBox({ name: "auditor", ports });
-    await recover(next, (await before.ground.session()).holder.id);
+    await recoverHolder(next, (await before.ground.session()).holder.id);
     before = next;
   }
   mustHold(false, (await stuckIn(ports)).join(", "));

@@ -5,7 +5,7 @@ import { findParked, park, unpark } from "../../../src/handoff/consume/parked.ts
 import { findCommitted } from "../../../src/handoff/ledger/ledger.ts";
 import { findTicketName } from "../../../src/handoff/model/ticket-name.ts";
 import { enterDue } from "../../../src/handoff/recover/due.ts";
-import { recover } from "../../../src/handoff/recover/reap.ts";
+import { recoverHolder } from "../../../src/handoff/recover/return-tickets.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { actor, mustHold, type Actor, type Fact, type Scenario } from "../../../src/testing/explorer/scenario.ts";
 import { nextDoor, openToWork, orTold, realSteps, settle, worker, type Steps } from "./handoff-actors.ts";
@@ -58,7 +58,7 @@ async function mustBeSentOnce(ports: Ports, facts: readonly Fact[]): Promise<voi
   // Recovers as a consumer of the next box does.
   const next = new Box(box.ground, nextDoor);
   for (const holder of await ports.disk.list(next.layout.stagings).catch((): string[] => []))
-    await recover(next, holder);
+    await recoverHolder(next, holder);
   const found: string[] = [];
   const walk = async (path: string): Promise<void> => {
     for (const name of await ports.disk.list(path).catch((): string[] => []))

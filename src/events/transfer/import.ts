@@ -6,7 +6,7 @@ import { encodeLine, tipAfter } from "../log/format/line.ts";
 import { WriteSessionLost, type WriteSession, type WriterGate } from "../log/publish/publisher.ts";
 import type { OpenedLog } from "../open/opened-log.ts";
 import { type TransferOptions, storedLines, type StoredLine } from "./export.ts";
-import type { Incoming, IncomingLine } from "./incoming.ts";
+import type { IncomingExport, IncomingLine } from "./incoming.ts";
 
 const batchBytesMax = 1024 * 1024;
 
@@ -31,7 +31,7 @@ export type ImportOptions = TransferOptions & Waiting;
  */
 export async function importInto(
   log: OpenedLog,
-  { position: total, lines }: Incoming,
+  { position: total, lines }: IncomingExport,
   { signal, timeoutMs, onProgress }: ImportOptions,
 ): Promise<ImportResult> {
   const hold = await log.lock.acquire({ signal, timeoutMs });

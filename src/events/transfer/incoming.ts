@@ -15,7 +15,7 @@ export interface IncomingLine extends Pick<LineHead, "first" | "time" | "events"
 }
 
 /** An export whose start record was read. */
-export interface Incoming {
+export interface IncomingExport {
   /** Position of its last event. */
   readonly position: number;
   /** Throws CORRUPT if the export was truncated or altered; lines yielded before are sound. */
@@ -23,7 +23,7 @@ export interface Incoming {
 }
 
 /** Throws CORRUPT for a text that is not an export; NEWER_FORMAT. */
-export async function openExport(chunks: AsyncIterable<Uint8Array | string>): Promise<Incoming> {
+export async function openExport(chunks: AsyncIterable<Uint8Array | string>): Promise<IncomingExport> {
   const pieces = cut(chunks);
   const { done, value } = await pieces.next();
   if (done === true) throw damaged(1, "the input is empty");

@@ -6,7 +6,7 @@ import type { TaskContext } from "../queue/task-context.ts";
 import type { Derived } from "../documents/derived.ts";
 import type { Follower } from "./follower.ts";
 import { ForeignChanges } from "./foreign-changes.ts";
-import { search } from "./search.ts";
+import { verifiedHits } from "./verified-hits.ts";
 
 /**
  * How long a search waits for the newest outcomes of other processes: a missed file is better than
@@ -36,7 +36,7 @@ export class Searcher {
     const { path: under } = await this.#derived.tree.locate(options.under ?? "");
     await this.#refresh();
     const vector = text.trim() === "" ? undefined : await this.#embed(text, under, signal);
-    const parts = {
+    const context = {
       // Read each time, because a refresh may load another engine meanwhile.
       search: async (...asked: Parameters<DerivedIndex["search"]>) =>
         (await follower.engine?.index.search(...asked)) ?? [],
@@ -49,7 +49,7 @@ export class Searcher {
         if (stamp !== undefined) await this.#indexAgain(path, stamp);
       },
     };
-    return await search(parts, text, { under, limit, signal });
+    return await verifiedHits(context, text, { under, limit, signal });
   }
 
   async #embed(text: string, under: string, signal: AbortSignal | undefined): Promise<readonly number[] | undefined> {

@@ -38,7 +38,7 @@ import { checkPayload, readPayload } from "./payload-check.ts";
 import { PayloadFiles } from "./payload-files.ts";
 import { ProgressNote } from "./progress.ts";
 import { publishSent, stageSent } from "./sent.ts";
-import { archive, commitResult, failForGood, giveBack, retryLater } from "./settle.ts";
+import { archive, commitResult, failPermanently, returnToQueue, retryLater } from "./settle.ts";
 
 type Fail = (outcome: AttemptNote["outcome"], reason: string) => Promise<undefined>;
 
@@ -119,7 +119,7 @@ export class BoxSource implements TicketSource {
     const box = this.#box;
     const attempt = attemptOf(claim.name);
     const fail: Fail = async (outcome, reason) => {
-      const isDead = await unlessLost(failForGood(box, claim, outcome, reason));
+      const isDead = await unlessLost(failPermanently(box, claim, outcome, reason));
       if (isDead) onDeadLetter?.({ id: claim.name.id, attempt, outcome, reason });
     };
     if ("damage" in claim) return await fail("fail", claim.damage.message);
@@ -140,7 +140,7 @@ export class BoxSource implements TicketSource {
       return await fail("fail", reason);
     }
     if (before !== undefined) await this.#finish(claim, before, attempts, fail);
-    else if (verdict === "stopped") await giveBack(box, claim);
+    else if (verdict === "stopped") await returnToQueue(box, claim);
     else if (verdict !== undefined) await this.#reject(claim, verdict, attempts, fail);
     // If this process slept meanwhile, recovery has returned the ticket to the queue.
     else if (!session.isOver) return this.#settlerOf(leased, claim);
@@ -220,11 +220,11 @@ class BoxSettler implements Settler {
   }
 
   async fail(reason: string): Promise<void> {
-    await failForGood(this.#box, this.#claim, "fail", reason);
+    await failPermanently(this.#box, this.#claim, "fail", reason);
   }
 
   async giveBack(delayMs: number): Promise<boolean> {
-    return await giveBack(this.#box, this.#claim, delayMs);
+    return await returnToQueue(this.#box, this.#claim, delayMs);
   }
 
   async park(forMs: number): Promise<ParkedTicket> {

@@ -8,7 +8,7 @@ import { laneCount, laneOf } from "../box/layout.ts";
 import { ticketKind } from "../model/manifest.ts";
 import { findTicketName, inLaneOf, type TicketName } from "../model/ticket-name.ts";
 import { findWhole } from "../publish/staged.ts";
-import { reap } from "../recover/reap.ts";
+import { returnDeadTickets } from "../recover/return-tickets.ts";
 import { claimTicket, type ClaimResult } from "./claim.ts";
 import type { KeptLeases, Lease } from "./kept-leases.ts";
 import { findParked } from "./parked.ts";
@@ -45,7 +45,7 @@ export async function claimInLane(
       // Recovery runs before the first claim under a new lease: a ticket of the previous process
       // must return to its position first.
       const isNew = lease.tickets === 1;
-      if (isNew) await reap(box);
+      if (isNew) await returnDeadTickets(box);
       if (!isNew || !(await isWorkedIn(box, lane, session))) claim = await claimFirst(box, lane, session);
     } finally {
       if (claim === undefined) await leases.release(lease);

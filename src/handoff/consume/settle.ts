@@ -153,7 +153,7 @@ export async function retryLater(box: Box, claim: ClaimedTicket, delayMs: number
  * Returns the ticket to the queue, at once or after `delayMs`, without counting an attempt. Returns
  * false if the claim was lost: then the ticket is already back.
  */
-export async function giveBack(box: Box, claim: ClaimedTicket, delayMs: number = 0): Promise<boolean> {
+export async function returnToQueue(box: Box, claim: ClaimedTicket, delayMs: number = 0): Promise<boolean> {
   const { priority, group } = claim.ticket.manifest;
   const name = { ...claim.name, forgiven: claim.name.forgiven + 1 };
   const notBefore = delayMs === 0 ? undefined : new Date(Math.ceil((await box.nowMs()) + delayMs));
@@ -161,7 +161,7 @@ export async function giveBack(box: Box, claim: ClaimedTicket, delayMs: number =
 }
 
 /** Moves the ticket to the dead letters, with the reason. Throws CLAIM_LOST. */
-export async function failForGood(
+export async function failPermanently(
   box: Box,
   claim: ClaimResult,
   outcome: AttemptOutcome,

@@ -10,7 +10,7 @@ import { readChunks } from "../../part/read-chunks.ts";
 import type { Box } from "../box/box.ts";
 import { findOwner } from "../box/key-file.ts";
 import { claimTicket } from "../consume/claim.ts";
-import { failForGood } from "../consume/settle.ts";
+import { failPermanently } from "../consume/settle.ts";
 import { checkText } from "../model/arguments.ts";
 import { priorityDefault } from "../model/manifest.ts";
 import type { Publication, Published, WrittenFile } from "../model/publication.ts";
@@ -217,7 +217,7 @@ async function failTicket(box: Box, id: string, why: string): Promise<void> {
   const claim = await claimTicket(box, await box.ground.session(), found.path, found.name);
   if (claim === undefined) return;
   try {
-    await failForGood(box, claim, "mismatch", why);
+    await failPermanently(box, claim, "mismatch", why);
   } finally {
     box.inProgress.delete(claim.path);
   }

@@ -2,7 +2,7 @@
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { Box } from "../box/box.ts";
 import { openBox, type OpenedBox } from "../box/open-box.ts";
-import { leaveBox } from "../recover/reap.ts";
+import { leaveBox } from "../recover/return-tickets.ts";
 
 export class TargetBoxes {
   readonly #box: Box;

@@ -2,7 +2,7 @@
 // and enters those that are due.
 import type { Box } from "../box/box.ts";
 import { enterDue } from "./due.ts";
-import { reap, returnOwn } from "./reap.ts";
+import { returnDeadTickets, returnOwn } from "./return-tickets.ts";
 
 /** Check for due tickets at least this often: another process may have delayed a ticket meanwhile. */
 const dueAgainMs = 250;
@@ -30,7 +30,7 @@ export class Recovery {
     const nowMs = box.ground.ports.clock.monotonicMs();
     if (nowMs - this.#recoveredAtMs >= this.#leaseMs / 4) {
       this.#recoveredAtMs = nowMs;
-      await reap(box);
+      await returnDeadTickets(box);
       await returnOwn(box);
       await this.#recoverAdopted();
       this.#nextDueMs = 0;

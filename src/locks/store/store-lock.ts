@@ -115,12 +115,12 @@ export function tableStoreLock(locks: TablePathLocks<RequestTable>, path: string
   return storeLockOf({ path, gate: "table", excluder: tableExcluder(locks, path), timeoutMs });
 }
 
-interface StoreLockParts extends Pick<StoreLock, "path" | "gate"> {
+interface StoreLockContext extends Pick<StoreLock, "path" | "gate"> {
   readonly excluder: UnderlyingLock;
   readonly timeoutMs: number;
 }
 
-function storeLockOf({ path, gate, excluder, timeoutMs }: StoreLockParts): StoreLock {
+function storeLockOf({ path, gate, excluder, timeoutMs }: StoreLockContext): StoreLock {
   const acquire = (options: Waiting = {}): Promise<StoreHold> =>
     excluder.acquire({ signal: options.signal, timeoutMs: options.timeoutMs ?? timeoutMs });
   const close = (): Promise<void> => excluder.close();

@@ -20,7 +20,7 @@ import { mergeKeys, type OpenedIndex } from "../listing/listed-keys.ts";
 import { keyDirectories } from "../listing/walk-keys.ts";
 import type { PutEntry } from "../model/entry.ts";
 import type { Collected } from "../model/object-store.ts";
-import { ageKey } from "./age-key.ts";
+import { collectVersions } from "./collect-versions.ts";
 import { collectUploads } from "./collect-uploads.ts";
 import { forgetBlocks } from "../version/forget-blocks.ts";
 import { discardBody } from "../version/stage-body.ts";
@@ -187,7 +187,7 @@ export class Collector {
   /** Applies lifecycle rules, drops blocks without versions, and closes a key without versions. */
   async #shorten(bucket: OpenBucket, key: OpenKey, before: ReadKey): Promise<void> {
     if (before.head.entry.kind === "damaged") return;
-    const { objects, bytes } = await ageKey(bucket, before.head.entry.key, key);
+    const { objects, bytes } = await collectVersions(bucket, before.head.entry.key, key);
     this.#objects += objects;
     this.#bytes += bytes;
     this.#objects += await forgetBlocks(bucket, key, { restMs });

@@ -29,7 +29,7 @@ export interface Answers {
   appended(head: number): void;
 }
 
-export interface AppendQueueParts {
+export interface AppendQueueContext {
   readonly database: Database;
   readonly clock: Clock;
   readonly part: number;
@@ -51,12 +51,12 @@ interface Call {
 }
 
 export class AppendQueue {
-  readonly #parts: AppendQueueParts;
+  readonly #context: AppendQueueContext;
   #waiting: Call[] = [];
   #running: Promise<void> | undefined;
 
-  constructor(parts: AppendQueueParts) {
-    this.#parts = parts;
+  constructor(context: AppendQueueContext) {
+    this.#context = context;
   }
 
   async append(append: CheckedAppend): Promise<Appended> {
@@ -65,7 +65,7 @@ export class AppendQueue {
   }
 
   async retag(retag: CheckedRetag): Promise<void> {
-    await this.#add({ retag, id: this.#parts.newId() }, retag);
+    await this.#add({ retag, id: this.#context.newId() }, retag);
   }
 
   /** Resolves when all calls have been answered. */
@@ -81,7 +81,7 @@ export class AppendQueue {
         actual: queueMax + 1,
       });
     let stopListening: (() => void) | undefined;
-    const deadlineMs = this.#parts.clock.monotonicMs() + timeoutMs;
+    const deadlineMs = this.#context.clock.monotonicMs() + timeoutMs;
     const answered = new Promise<Appended | undefined>((resolve, reject) => {
       const call: Call = { work, timeoutMs, deadlineMs, resolve, reject };
       this.#waiting.push(call);
@@ -112,7 +112,7 @@ export class AppendQueue {
       } catch (error) {
         const isPaused = await this.#answerFailure(batch, error);
         if (!isPaused) continue;
-        await this.#parts.clock.sleep(pause);
+        await this.#context.clock.sleep(pause);
         pause = Math.min(pauseMs.max, 2 * pause);
       }
     }
@@ -144,7 +144,7 @@ export class AppendQueue {
   }
 
   async #append(batch: readonly Call[]): Promise<void> {
-    const { database, part, isSynced, answers } = this.#parts;
+    const { database, part, isSynced, answers } = this.#context;
     const appends = batch.map(({ work, doubtMs }) => ({
       ...("append" in work ? work.append : none),
       isAgain: doubtMs !== undefined,
@@ -179,7 +179,7 @@ export class AppendQueue {
   }
 
   async #retag(call: Call, { retag, id }: Extract<Work, { retag: unknown }>): Promise<void> {
-    const { database, part } = this.#parts;
+    const { database, part } = this.#context;
     const { positions, tags } = retag.retag;
     await database.once("select from hf_retag_1($1, $2, $3, $4::bigint[], $5::text[], $6::text[], $7, null)", [
       part,
@@ -194,7 +194,7 @@ export class AppendQueue {
   }
 
   #lockMs(batch: readonly Call[]): number {
-    const nowMs = this.#parts.clock.monotonicMs();
+    const nowMs = this.#context.clock.monotonicMs();
     const left = Math.min(...batch.map(({ deadlineMs }) => deadlineMs - nowMs));
     // 0 would mean no limit.
     return Math.max(1, Math.min(lockMsMax, Math.ceil(left)));
@@ -204,7 +204,7 @@ export class AppendQueue {
    * Returns calls that can be repeated to the queue. Returns true if the queue should pause first.
    */
   async #answerFailure(batch: readonly Call[], error: unknown): Promise<boolean> {
-    const nowMs = this.#parts.clock.monotonicMs();
+    const nowMs = this.#context.clock.monotonicMs();
     const isInDoubt = isLost(error);
     const isLocked = stateOf(error) === lockTimedOut;
     const again: Call[] = [];
@@ -223,13 +223,13 @@ export class AppendQueue {
   }
 
   #timedOut({ timeoutMs }: Call, cause: unknown): Error {
-    const path = this.#parts.database.location.shown;
+    const path = this.#context.database.location.shown;
     const message = `${path}: the turn to append did not come within ${timeoutMs} ms.`;
     return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs: timeoutMs, blockedBy: [] }, cause);
   }
 
   #inDoubt({ work }: Call, cause: unknown): Error {
-    const path = this.#parts.database.location.shown;
+    const path = this.#context.database.location.shown;
     const ids = "append" in work ? work.append.heads.map(({ id }) => id) : [];
     const message = `${path}: the answer of the server was lost, so the append may or may not count. Append the same ids again.`;
     return holdfastError("OUTCOME_UNKNOWN", message, { path, ids }, cause);

@@ -39,7 +39,7 @@ const page = { first: 64, max: 1024, growth: 4 };
 /** Makes the rows of a new log. */
 export const logRows: string = "insert into hf_log (p) select p from made";
 
-export interface PgEventsParts {
+export interface PgEventsContext {
   readonly ground: PgGround;
   readonly leases: LeaseGround;
   readonly part: PgPart;
@@ -47,7 +47,7 @@ export interface PgEventsParts {
 }
 
 export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
-  readonly #parts: PgEventsParts;
+  readonly #context: PgEventsContext;
   readonly #access: LogAccess;
   readonly #queue: AppendQueue;
   readonly #looks = new HeadReads(() => this.head());
@@ -57,8 +57,8 @@ export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
   #closing: Promise<void> | undefined;
   #isClosed = false;
 
-  constructor(parts: PgEventsParts, options: EventStoreOptions<E>) {
-    const { ground, leases, part, codec } = parts;
+  constructor(context: PgEventsContext, options: EventStoreOptions<E>) {
+    const { ground, leases, part, codec } = context;
     const { database, ports } = ground;
     const access: LogAccess = {
       ports,
@@ -75,7 +75,7 @@ export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
       tagChecksum: () => this.#tagChecksum(),
     };
     super({ codec, access, lockTimeoutMs: options.lockTimeoutMs });
-    this.#parts = parts;
+    this.#context = context;
     this.#access = access;
     this.#growth = new LogGrowth(ground, part.path, () => this.head());
     this.#queue = new AppendQueue({
@@ -112,7 +112,7 @@ export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
   protected override async *readChecked({ items, options, window }: CheckedRead): AsyncGenerator<SequencedEvent, void> {
     const { after = 0, upTo = Infinity, backwards = false, limit = Infinity, signal } = options;
     signal?.throwIfAborted();
-    const { codec, ground, part } = this.#parts;
+    const { codec, ground, part } = this.#context;
     const head = await this.head();
     let left = limit;
     if (left === 0) return;
@@ -144,7 +144,7 @@ export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
 
   async head(): Promise<number> {
     this.#mustBeOpen();
-    const { ground, part } = this.#parts;
+    const { ground, part } = this.#context;
     const [row] = await ground.database.query<{ head: number }>("select head from hf_log where p = $1", [part.p]);
     this.#seen = row?.head ?? 0;
     return this.#seen;
@@ -152,7 +152,7 @@ export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
 
   async bytes(): Promise<number> {
     this.#mustBeOpen();
-    const { ground, part } = this.#parts;
+    const { ground, part } = this.#context;
     const [row] = await ground.database.query<{ bytes: number }>("select bytes from hf_log where p = $1", [part.p]);
     return row?.bytes ?? 0;
   }
@@ -160,7 +160,7 @@ export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
     checkOptions("verify", options, { repair: true, onProgress: true, signal: true });
     this.#mustBeOpen();
-    const { ground, part } = this.#parts;
+    const { ground, part } = this.#context;
     return await verifyLog(ground.database, part, options);
   }
 
@@ -177,13 +177,13 @@ export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
 
   #mustBeOpen(): void {
     if (!this.#isClosed) return;
-    throw holdfastError("CLOSED", `${this.#parts.ground.location}: ${this.#parts.part.path} was closed.`, {});
+    throw holdfastError("CLOSED", `${this.#context.ground.location}: ${this.#context.part.path} was closed.`, {});
   }
 
   #appended(head: number): void {
     this.#seen = Math.max(this.#seen, head);
     this.#growth.wakeAll();
-    const { ground, part } = this.#parts;
+    const { ground, part } = this.#context;
     const { database, ports, signals } = ground;
     signals.wake(part.path);
     signals.notifyLater(database, ports.clock, part.path);
@@ -191,7 +191,7 @@ export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
 
   /** Returns the positions of a call's events whose ids are known. Throws EVENT_ID_REUSED. */
   async #knownAs({ heads, payload }: CheckedAppend): Promise<Appended> {
-    const { ground, part } = this.#parts;
+    const { ground, part } = this.#context;
     const rows = await ground.database.query<EventRow & Record<string, unknown>>(
       `select ${eventColumns} from hf_event e where e.p = $1 and e.id = any ($2::text[])`,
       [part.p, heads.map(({ id }) => keyOf(id))],
@@ -219,7 +219,7 @@ export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
   }
 
   async #refusal({ condition }: CheckedAppend, upTo: number): Promise<Error> {
-    const { ground, part, codec } = this.#parts;
+    const { ground, part, codec } = this.#context;
     const { items = [], after = 0 } = condition ?? {};
     const rows = await readRows(ground.database, part.p, items, {
       after,
@@ -241,7 +241,7 @@ export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
    */
   async #findChecksum(position: number): Promise<string | undefined> {
     if (position === 0) return "00000000";
-    const { ground, part } = this.#parts;
+    const { ground, part } = this.#context;
     const [row] = await ground.database.query<{ id: string }>("select id from hf_event where p = $1 and pos = $2", [
       part.p,
       position,
@@ -250,7 +250,7 @@ export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
   }
 
   async #tagChecksum(): Promise<string> {
-    const { ground, part } = this.#parts;
+    const { ground, part } = this.#context;
     const [row] = await ground.database.query<{ mark: string }>("select retag_mark as mark from hf_log where p = $1", [
       part.p,
     ]);

@@ -14,7 +14,7 @@ export type MakeScratch = () => Promise<{ readonly path: string; readonly disk: 
 /** Creates the rows of a new box. */
 export const boxRows: string = "insert into hf_box (p) select p from made";
 
-export interface PgBoxParts {
+export interface PgBoxContext {
   readonly ground: PgGround;
   readonly part: PgPart;
   readonly store: string;
@@ -30,7 +30,7 @@ export class PgBox {
   /** The location of the box, without the password. */
   readonly directory: string;
 
-  constructor({ ground, part, store, isSynced, makeScratch }: PgBoxParts) {
+  constructor({ ground, part, store, isSynced, makeScratch }: PgBoxContext) {
     this.ground = ground;
     this.part = part;
     this.isSynced = isSynced;

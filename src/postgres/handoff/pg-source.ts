@@ -36,7 +36,7 @@ interface Taken {
   readonly session: PgSession;
 }
 
-export interface PgSourceParts {
+export interface PgSourceContext {
   readonly arrivals: Arrivals;
   readonly pause: PgPause;
   readonly leaseMs: number;
@@ -47,7 +47,7 @@ export class PgSource implements TicketSource {
   readonly arrivals: Arrivals;
   readonly pause: PgPause;
   readonly #box: PgBox;
-  readonly #parts: PgSourceParts;
+  readonly #context: PgSourceContext;
   readonly #settling: Settling;
   readonly #claims: Batches<AbortSignal, Taken | undefined>;
   /** The number of the next claim of this process. */
@@ -58,11 +58,11 @@ export class PgSource implements TicketSource {
   #reapedAtMs = -Infinity;
   #dueAtMs = -Infinity;
 
-  constructor(box: PgBox, parts: PgSourceParts) {
-    this.arrivals = parts.arrivals;
-    this.pause = parts.pause;
+  constructor(box: PgBox, context: PgSourceContext) {
+    this.arrivals = context.arrivals;
+    this.pause = context.pause;
     this.#box = box;
-    this.#parts = parts;
+    this.#context = context;
     this.#settling = new Settling(box);
     this.#claims = new Batches((callers) => this.#claimAll(callers), { items: claimsAtOnce });
   }
@@ -75,7 +75,7 @@ export class PgSource implements TicketSource {
     const { ground, database, p } = this.#box;
     const nowMs = ground.ports.clock.monotonicMs();
     for (const unknown of this.#unknown.splice(0)) await this.#return(unknown);
-    if (nowMs - this.#reapedAtMs >= this.#parts.leaseMs / 4) {
+    if (nowMs - this.#reapedAtMs >= this.#context.leaseMs / 4) {
       this.#reapedAtMs = nowMs;
       await ground.sweep();
       await database.query("select hf_reap_1($1, $2)", [p, ground.part]);
@@ -149,7 +149,7 @@ export class PgSource implements TicketSource {
       try {
         return await database.once<ClaimRow & { outcome: "claimed" | "paused" | "dead" }>(
           "select * from hf_claim_1($1, $2, $3, $4, $5, $6, $7)",
-          [p, ground.part, session.holder.id, first, wanted, lanesFirst, this.#parts.inFlight ?? null],
+          [p, ground.part, session.holder.id, first, wanted, lanesFirst, this.#context.inFlight ?? null],
         );
       } catch (error) {
         const serials = Array.from({ length: wanted }, (_, index) => first + index);

@@ -28,7 +28,7 @@ export interface PgGroundOptions {
   readonly name?: string | undefined;
 }
 
-export interface PgGroundParts {
+export interface PgGroundContext {
   readonly database: Database;
   readonly ports: Pick<Ports, "clock" | "random" | "host">;
   readonly signals: Signals;
@@ -63,7 +63,7 @@ export class PgGround implements Liveness {
   #closing: Promise<void> | undefined;
 
   constructor(
-    { database, ports, signals, part }: PgGroundParts,
+    { database, ports, signals, part }: PgGroundContext,
     { leaseMs = 30_000, name = "" }: PgGroundOptions = {},
   ) {
     if (!(leaseMs >= 1 && leaseMs <= leaseMsMax))

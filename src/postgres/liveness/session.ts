@@ -15,7 +15,7 @@ import type { HeartReport } from "./heart-program.ts";
 /** A command that ends within this part of a lease never starts the thread. */
 const firstBeatPart = 1 / 8;
 
-export interface PgSessionParts {
+export interface PgSessionContext {
   readonly database: Database;
   readonly part: number;
   readonly clock: Clock;
@@ -25,16 +25,16 @@ export interface PgSessionParts {
 
 export class PgSession implements Session {
   readonly holder: HolderRecord;
-  readonly #parts: PgSessionParts;
+  readonly #context: PgSessionContext;
   readonly #over = new AbortController();
   /** When the statement of the last beat was sent. */
   #lastBeat: BeatTimes;
   #heart: Heart | undefined;
   #stopAsking: (() => void) | undefined;
 
-  private constructor(parts: PgSessionParts, begun: BeatTimes) {
-    this.holder = parts.holder;
-    this.#parts = parts;
+  private constructor(context: PgSessionContext, begun: BeatTimes) {
+    this.holder = context.holder;
+    this.#context = context;
     this.#lastBeat = begun;
   }
 
@@ -42,8 +42,8 @@ export class PgSession implements Session {
    * Begins a session. `before`: the previous session of this process, which is over, and is also
    * declared dead for others.
    */
-  static async begin(parts: PgSessionParts, before: string | undefined): Promise<PgSession> {
-    const { database, part, clock, holder } = parts;
+  static async begin(context: PgSessionContext, before: string | undefined): Promise<PgSession> {
+    const { database, part, clock, holder } = context;
     const begun = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
     if (before !== undefined)
       await database.query("update hf_holder set dead = clock_timestamp() where p = $1 and id = $2 and dead is null", [
@@ -54,7 +54,7 @@ export class PgSession implements Session {
       "insert into hf_holder (p, id, record, lease_ms) values ($1, $2, $3, $4) on conflict do nothing",
       [part, holder.id, JSON.stringify(holder), holder.leaseMs],
     );
-    const session = new PgSession(parts, begun);
+    const session = new PgSession(context, begun);
     session.#watch();
     return session;
   }
@@ -83,7 +83,7 @@ export class PgSession implements Session {
 
   /** Ends the session cleanly. */
   async end(): Promise<void> {
-    const { database, part } = this.#parts;
+    const { database, part } = this.#context;
     this.#finish("it was closed");
     // Stopped before the row is deleted: a later beat would not find it.
     await this.#heart?.stop();
@@ -96,14 +96,14 @@ export class PgSession implements Session {
   }
 
   #leftMs(): number {
-    const { clock } = this.#parts;
+    const { clock } = this.#context;
     this.#lastBeat = this.#heart?.lastBeat() ?? this.#lastBeat;
     const now = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
     return ownPart * this.holder.leaseMs - elapsedMs(this.#lastBeat, now);
   }
 
   #watch(): void {
-    const { clock, signals } = this.#parts;
+    const { clock, signals } = this.#context;
     const { leaseMs } = this.holder;
     const background = { background: true, signal: this.signal };
     // Hints come through the thread, so the first listener starts it.
@@ -119,7 +119,7 @@ export class PgSession implements Session {
 
   #startHeart(): void {
     if (this.#heart !== undefined || this.isOver) return;
-    const { database, part, clock, signals } = this.#parts;
+    const { database, part, clock, signals } = this.#context;
     const { id, leaseMs } = this.holder;
     this.#heart = new Heart({
       driver: driverPath(),
@@ -139,7 +139,7 @@ export class PgSession implements Session {
 
   #finish(why: string): void {
     if (this.#over.signal.aborted) return;
-    const path = this.#parts.database.location.shown;
+    const path = this.#context.database.location.shown;
     const message = `${path}: this process no longer counts as alive there, because ${why}. Open it again.`;
     this.#over.abort(holdfastError("LOCK_LOST", message, { path }));
     this.#stopAsking?.();

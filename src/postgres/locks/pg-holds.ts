@@ -15,7 +15,7 @@ interface Removal {
   readonly reject: (error: unknown) => void;
 }
 
-export interface PgHoldsParts {
+export interface PgHoldsContext {
   readonly database: Database;
   readonly clock: Clock;
   readonly signals: Signals;
@@ -28,24 +28,24 @@ export interface PgHoldsParts {
 }
 
 export class PgHolds implements Holds {
-  readonly #parts: PgHoldsParts;
+  readonly #context: PgHoldsContext;
   #removals: Removal[] = [];
   #isRemoving = false;
   /** Recent removals, with their times. */
   readonly #removed = new Map<string, number>();
   readonly #stopListening: () => void;
 
-  constructor(parts: PgHoldsParts) {
-    this.#parts = parts;
-    this.#stopListening = parts.database.onLost(() => this.#removeAgain());
+  constructor(context: PgHoldsContext) {
+    this.#context = context;
+    this.#stopListening = context.database.onLost(() => this.#removeAgain());
   }
 
   pathOf(id: string): string {
-    return `hold/${this.#parts.part}/${id}`;
+    return `hold/${this.#context.part}/${id}`;
   }
 
   async isThere(id: string): Promise<boolean> {
-    const { database, part } = this.#parts;
+    const { database, part } = this.#context;
     return (await database.query("select 1 from hf_hold where p = $1 and id = $2", [part, id])).length > 0;
   }
 
@@ -63,7 +63,7 @@ export class PgHolds implements Holds {
 
   /** Starts the time of the offer now, by the clock of the server. */
   async createOffer(id: string): Promise<void> {
-    const { database, part } = this.#parts;
+    const { database, part } = this.#context;
     await database.query("update hf_hold set offered = clock_timestamp() where p = $1 and id = $2", [part, id]);
   }
 
@@ -82,7 +82,7 @@ export class PgHolds implements Holds {
 
   async isLapsed({ id, transfer }: Pick<TableRequest, "id" | "transfer">): Promise<boolean> {
     if (transfer === undefined) return false;
-    const { database, part } = this.#parts;
+    const { database, part } = this.#context;
     const [row] = await database.query<{ is_lapsed: boolean }>(
       `select coalesce(extract(epoch from clock_timestamp() - offered) * 1000 > $3, true) as is_lapsed
          from hf_hold where p = $1 and id = $2`,
@@ -111,7 +111,7 @@ export class PgHolds implements Holds {
   }
 
   async #delete(ids: readonly string[]): Promise<void> {
-    const { database, clock, signals, part, awaited } = this.#parts;
+    const { database, clock, signals, part, awaited } = this.#context;
     const list = ids.map((id) => database.literal(id)).join(", ");
     // Several statements in one text are one transaction.
     await database.query(

@@ -45,7 +45,7 @@ interface WaitingCall {
   readonly reject: (error: unknown) => void;
 }
 
-export interface KeyCallsParts {
+export interface KeyCallsContext {
   readonly database: Database;
   readonly part: number;
   readonly turns: Turns;
@@ -54,7 +54,7 @@ export interface KeyCallsParts {
 }
 
 export class KeyCalls {
-  readonly #parts: KeyCallsParts;
+  readonly #context: KeyCallsContext;
   readonly #waiting: WaitingCall[] = [];
   /**
    * Keys of transactions in progress. A second transaction of this process would only wait for the
@@ -63,8 +63,8 @@ export class KeyCalls {
   readonly #busy = new Set<string>();
   #running = 0;
 
-  constructor(parts: KeyCallsParts) {
-    this.#parts = parts;
+  constructor(context: KeyCallsContext) {
+    this.#context = context;
   }
 
   async run<T>(call: KeyCall<T>): Promise<T> {
@@ -114,7 +114,7 @@ export class KeyCalls {
   }
 
   async #commit(batch: readonly WaitingCall[]): Promise<void> {
-    const { database, turns } = this.#parts;
+    const { database, turns } = this.#context;
     let answers: (() => void)[] = [];
     try {
       await turns.swap<KeyRow & Record<string, unknown>>(
@@ -133,7 +133,7 @@ export class KeyCalls {
   }
 
   #lockStatement(batch: readonly WaitingCall[]): string {
-    const { database, part } = this.#parts;
+    const { database, part } = this.#context;
     const calls = batch.map(({ call }) => call);
     const [bucket = ""] = calls.map((call) => call.bucket);
     return `select * from hf_lock_keys_1(${part}, ${database.literal(bucket)},
@@ -161,8 +161,8 @@ export class KeyCalls {
       let state: KeyState | undefined;
       try {
         if (row === undefined) throw noSuchBucket(call.bucket);
-        state = stateOfKey(call.key, row, this.#parts.database.location.shown);
-        if (index === 0) this.#parts.onSettings(call.bucket, state.settings);
+        state = stateOfKey(call.key, row, this.#context.database.location.shown);
+        if (index === 0) this.#context.onSettings(call.bucket, state.settings);
         const plan = call.judge(state);
         planned.push({ state, plan });
         answers.push(() => resolve(plan.answer));

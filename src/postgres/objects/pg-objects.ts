@@ -25,7 +25,7 @@ const inlineMaxDefault = 64 * 1024;
  */
 const inlineMaxMax = 1024 * 1024;
 
-export interface PgObjectsParts {
+export interface PgObjectsContext {
   readonly ground: PgGround;
   readonly leases: LeaseGround;
   readonly part: PgPart;
@@ -41,7 +41,7 @@ export class PgObjects implements ObjectStore {
   #closing: Promise<void> | undefined;
 
   constructor(
-    { ground, leases, part }: PgObjectsParts,
+    { ground, leases, part }: PgObjectsContext,
     { inlineMax = inlineMaxDefault, durability }: ObjectStoreOptions = {},
   ) {
     const { database, ports } = ground;

@@ -4,7 +4,7 @@ import type { Box } from "../../../src/handoff/box/box.ts";
 import { claimNext } from "../../../src/handoff/consume/claim.ts";
 import { commitResult, noteKind } from "../../../src/handoff/consume/settle.ts";
 import { findTicketName } from "../../../src/handoff/model/ticket-name.ts";
-import { recover } from "../../../src/handoff/recover/reap.ts";
+import { recoverHolder } from "../../../src/handoff/recover/return-tickets.ts";
 import { removeTree } from "../../../src/durable/publish/directory.ts";
 import { getRecord } from "../../../src/durable/publish/record-file.ts";
 import { checksumOf } from "../../../src/format/checksum.ts";
@@ -46,7 +46,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     const victim = await openBoxOn(await site.openPorts(), directory);
     for (const _ of ids) await claimNext(victim);
     const { holder } = await victim.ground.session();
-    await Promise.all([recover(ada, holder.id), recover(bob, holder.id)]);
+    await Promise.all([recoverHolder(ada, holder.id), recoverHolder(bob, holder.id)]);
     const { incoming, ...others } = await statesOf(ada.disk, directory);
     expect(others).toEqual({});
     expect(incoming?.map((name) => findTicketName(name)?.id).sort()).toEqual([...ids].sort());
@@ -61,14 +61,14 @@ describe.each(boxSites)("on %s", (_site, make) => {
     const { id } = await box.publish({ "a.txt": "one" });
     await claimNext(victim);
     const reaper = await openBoxOn(await site.openPorts(), directory);
-    await recover(reaper, (await victim.ground.session()).holder.id);
+    await recoverHolder(reaper, (await victim.ground.session()).holder.id);
     const lost = { attempt: 1, outcome: "lost", reason: expect.stringContaining("died") as string };
     expect(await box.find(id)).toMatchObject({ state: "incoming", attempt: 1, history: [lost] });
     const second = await openBoxOn(await site.openPorts(), directory);
     const claim = await claimNext(second);
     if (claim === undefined || "damage" in claim) throw new Error("there was no ticket");
     await commitResult(second, claim, "done");
-    await recover(reaper, (await second.ground.session()).holder.id);
+    await recoverHolder(reaper, (await second.ground.session()).holder.id);
     expect(await box.find(id)).toMatchObject({ state: "archive", result: "done", history: [lost] });
   });
 
@@ -82,7 +82,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     expect(first).toBeDefined();
     const { id } = await worker.publish({ "a.txt": "two" });
     const [holder] = await box.disk.list(box.layout.processings);
-    await recover(box, holder!);
+    await recoverHolder(box, holder!);
     const second = await worker.take({ waitMs: 20_000 });
     expect(second).toBeDefined();
     const third = await worker.take({ waitMs: 20_000 });
@@ -163,7 +163,7 @@ describe.each(boxSites)("on %s", (_site, make) => {
     const second = await next.publish({ "a.txt": "one" }, { key: "order" });
     expect(second.duplicate).toBe(true);
     for (const holder of await ports.disk.list(box.layout.stagings))
-      await recover(await openBoxOn(await site.openPorts(), directory), holder);
+      await recoverHolder(await openBoxOn(await site.openPorts(), directory), holder);
     const delivery = await next.take();
     expect(delivery?.id).toBe(second.id);
     await delivery!.ack();

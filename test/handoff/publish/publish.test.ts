@@ -8,7 +8,7 @@ import { failureOf, listOf } from "../../sites/event-logs.ts";
 import { diskError } from "../../../src/ports/disk-error.ts";
 import { until } from "../../waiting.ts";
 import { releaseKey } from "../../../src/handoff/operate/key-release.ts";
-import { recover } from "../../../src/handoff/recover/reap.ts";
+import { recoverHolder } from "../../../src/handoff/recover/return-tickets.ts";
 import { openBoxOn } from "../consume/boxes.ts";
 import { drain, filesIn, openOn } from "./opened-box.ts";
 
@@ -349,7 +349,7 @@ it.each([
           await real.rename(`${holders}/${record}`, `${holders}/${record.replace(/json$/, "dead")}`);
           const other = await openBoxOn(await openPorts(), `${directory}/box`);
           expect(await other.ground.settle(record.slice(0, 36))).toBe(true);
-          await recover(other, record.slice(0, 36));
+          await recoverHolder(other, record.slice(0, 36));
         }
         await real.syncDirectory(path);
       },

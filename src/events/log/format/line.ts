@@ -95,7 +95,8 @@ const lineEndBytes = Buffer.from('"}\n');
  */
 export function storedCrcOf(line: Uint8Array): number | undefined {
   const at = line.length - lineTailBytes;
-  if (at < 0 || !hasAt(line, at, crcMarkBytes) || !hasAt(line, line.length - 3, lineEndBytes)) return undefined;
+  if (at < 0 || !hasBytesAt(line, at, crcMarkBytes) || !hasBytesAt(line, line.length - 3, lineEndBytes))
+    return undefined;
   let crc = 0;
   for (let digit = at + crcMark.length; digit < line.length - 3; digit++) {
     const value = hexValueOf(line[digit] as number);
@@ -112,7 +113,7 @@ function hexValueOf(byte: number): number {
 }
 
 /** True if `bytes` has `part` at offset `at`. */
-export function hasAt(bytes: Uint8Array, at: number, part: Uint8Array): boolean {
+export function hasBytesAt(bytes: Uint8Array, at: number, part: Uint8Array): boolean {
   for (let index = 0; index < part.length; index++) if (bytes[at + index] !== part[index]) return false;
   return true;
 }

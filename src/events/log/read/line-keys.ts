@@ -2,7 +2,7 @@
 // cost of following a log.
 import type { IndexedLine, SealedSegment } from "../../index/keys/indexed-line.ts";
 import { hashOfAscii, keysOf, type EventKeys, type KeyHash, type KeyKind } from "../../index/keys/key-hash.ts";
-import { hasAt, type Retag } from "../format/line.ts";
+import { hasBytesAt, type Retag } from "../format/line.ts";
 import type { Disk } from "../../../ports/disk.ts";
 import { readHeader, segmentPath } from "../format/segment.ts";
 import { headOf, scanPublished, type RawLine } from "./scan.ts";
@@ -193,5 +193,5 @@ function passByte(line: Uint8Array, from: number, byte: number): number {
 }
 
 function pass(line: Uint8Array, from: number, mark: Uint8Array): number {
-  return from !== none && hasAt(line, from, mark) ? from + mark.length : none;
+  return from !== none && hasBytesAt(line, from, mark) ? from + mark.length : none;
 }

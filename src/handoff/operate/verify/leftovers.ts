@@ -12,7 +12,7 @@ import { priorityMax, type Ticket } from "../../model/manifest.ts";
 import { findTicketName } from "../../model/ticket-name.ts";
 import { ClaimEntry } from "../../foreign/claim-entry.ts";
 import { listNoted, problemsName } from "../../foreign/problems.ts";
-import { reap } from "../../recover/reap.ts";
+import { returnDeadTickets } from "../../recover/return-tickets.ts";
 import { findTicket, orUndefined } from "../find.ts";
 import { directoriesOf } from "../tickets.ts";
 import { emptyTrash, listTrash } from "../trash.ts";
@@ -104,7 +104,11 @@ export async function checkHolders(inspection: Inspection): Promise<void> {
       const path = `${parent}/${holder}`;
       if (!isId(holder) || (await isFile(inspection, path))) inspection.stray(path);
       else if ((await box.ground.stateOf(holder)) === "dead" && (await inspection.isStill(path)))
-        inspection.leftover(path, "The process that used this directory is dead.", async () => void (await reap(box)));
+        inspection.leftover(
+          path,
+          "The process that used this directory is dead.",
+          async () => void (await returnDeadTickets(box)),
+        );
     }
   // Recovery leaves an unreadable staged ticket to its publisher. A directory is never a staged
   // ticket.

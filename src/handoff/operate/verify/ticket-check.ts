@@ -6,7 +6,7 @@ import { getRecord, isUnreadable } from "../../../durable/publish/record-file.ts
 import type { Box } from "../../box/box.ts";
 import { claimTicket } from "../../consume/claim.ts";
 import { checkPayload } from "../../consume/payload-check.ts";
-import { failForGood, type AttemptOutcome } from "../../consume/settle.ts";
+import { failPermanently, type AttemptOutcome } from "../../consume/settle.ts";
 import { ticketKind, type Ticket } from "../../model/manifest.ts";
 import { historyOf } from "../describe.ts";
 import type { FoundTicket } from "../tickets.ts";
@@ -75,7 +75,7 @@ function toDeadLetters(box: Box, { path, name }: FoundTicket, outcome: AttemptOu
     const claim = await claimTicket(box, session, path, name);
     if (claim === undefined) return;
     try {
-      await failForGood(box, claim, outcome, why);
+      await failPermanently(box, claim, outcome, why);
     } finally {
       box.inProgress.delete(claim.path);
     }

@@ -12,7 +12,7 @@ import type { Box } from "../../box/box.ts";
 import { findBox } from "../../box/box-record.ts";
 import { openBox } from "../../box/open-box.ts";
 import { ticketStates } from "../../model/handoff.ts";
-import { leaveBox } from "../../recover/reap.ts";
+import { leaveBox } from "../../recover/return-tickets.ts";
 import { ticketsIn, type FoundTicket } from "../tickets.ts";
 import { Inspection, repairable } from "./inspection.ts";
 import { checkLedger } from "./ledger-check.ts";

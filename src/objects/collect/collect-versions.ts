@@ -11,7 +11,7 @@ import { eraseBody, isRetained } from "../version/delete-version.ts";
 /** How many slots one entry removes: so many fit into its record. */
 const slotsMax = 1000;
 
-export interface AgedBytes {
+export interface CollectedVersions {
   readonly objects: number;
   readonly bytes: number;
 }
@@ -20,7 +20,7 @@ export interface AgedBytes {
  * Versions under a retention or a legal hold stay. A delete marker may still be added to their key:
  * it destroys nothing.
  */
-export async function ageKey(bucket: OpenBucket, name: string, key: OpenKey): Promise<AgedBytes> {
+export async function collectVersions(bucket: OpenBucket, name: string, key: OpenKey): Promise<CollectedVersions> {
   if (bucket.settings.lifecycle.length === 0) return { objects: 0, bytes: 0 };
   const isMarked = await expireCurrent(bucket, name, key);
   let objects = isMarked ? 1 : 0;

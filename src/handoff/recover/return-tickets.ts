@@ -24,7 +24,7 @@ const roundsMax = 5;
  * Recovers all dead holders. Returns how many tickets returned to the queue. Any number of
  * processes may run it at once.
  */
-export async function reap(box: Box): Promise<number> {
+export async function returnDeadTickets(box: Box): Promise<number> {
   const { processings, stagings } = box.layout;
   const own = (await box.ground.session()).holder.id;
   const holders = new Set([...(await box.names(processings)), ...(await box.names(stagings))]);
@@ -33,7 +33,7 @@ export async function reap(box: Box): Promise<number> {
     if (!isId(holder) || holder === own || !(await box.ground.settle(holder))) continue;
     // A ticket that cannot be read or moved stays with its holder, which `verify` reports. The
     // other holders are recovered.
-    returned += await recover(box, holder).catch((error: unknown) => {
+    returned += await recoverHolder(box, holder).catch((error: unknown) => {
       if (isUnreadable(error)) return 0;
       throw error;
     });
@@ -59,7 +59,7 @@ export async function returnOwn(box: Box): Promise<number> {
 }
 
 /** Recovers one holder, whose session is settled or has ended. */
-export async function recover(box: Box, holder: string): Promise<number> {
+export async function recoverHolder(box: Box, holder: string): Promise<number> {
   await emptyStaging(box, holder);
   return await returnTickets(box, holder);
 }
@@ -69,7 +69,7 @@ export async function leaveBox(box: Box): Promise<void> {
   await box.leave(async () => {
     // A process that opened for reading has claimed nothing.
     const session = await box.ground.session().catch(() => undefined);
-    if (session !== undefined) await recover(box, session.holder.id);
+    if (session !== undefined) await recoverHolder(box, session.holder.id);
   });
 }
 

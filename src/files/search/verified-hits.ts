@@ -28,17 +28,17 @@ export function checkSearch(text: string, options: SearchOptions): void {
     throw new RangeError(`search: limit must be a whole number from 1 to ${limitMax}, not ${limit}.`);
 }
 
-export async function search(parts: SearchContext, text: string, options: SearchOptions): Promise<SearchHit[]> {
+export async function verifiedHits(context: SearchContext, text: string, options: SearchOptions): Promise<SearchHit[]> {
   const { limit = limitDefault, under, signal } = options;
   const verdicts = new Map<string, boolean>();
   // If hits are dropped as stale, request more.
   for (let wanted = limit; ; wanted *= 2) {
     signal?.throwIfAborted();
-    const found = await ask(parts, text, { under, limit: wanted, vector: parts.vector });
+    const found = await queryEngine(context, text, { under, limit: wanted, vector: context.vector });
     const unknown = found.filter(({ path, stamp }) => !verdicts.has(keyOf(path, stamp)));
     await inParallel(unknown, parallel, async (hit) => {
       signal?.throwIfAborted();
-      verdicts.set(keyOf(hit.path, hit.stamp), await isTrue(parts, hit));
+      verdicts.set(keyOf(hit.path, hit.stamp), await isCurrent(context, hit));
     });
     const hits = found.filter(({ path, stamp }) => verdicts.get(keyOf(path, stamp)) === true);
     if (hits.length < limit && found.length >= wanted && wanted < limitMax) continue;
@@ -50,13 +50,13 @@ export async function search(parts: SearchContext, text: string, options: Search
   }
 }
 
-async function ask(
-  parts: SearchContext,
+async function queryEngine(
+  context: SearchContext,
   text: string,
   options: Parameters<DerivedIndex["search"]>[1],
 ): Promise<readonly IndexHit[]> {
   try {
-    return await parts.search(text, options);
+    return await context.search(text, options);
   } catch (cause) {
     if (isHoldfastError(cause, "TOO_LARGE")) throw cause;
     const message = `The index could not be searched: ${messageOf(cause)}. Nothing was changed: try again, or rebuild it.`;
@@ -64,10 +64,10 @@ async function ask(
   }
 }
 
-async function isTrue(parts: SearchContext, hit: IndexHit): Promise<boolean> {
+async function isCurrent(context: SearchContext, hit: IndexHit): Promise<boolean> {
   let stamp: string | undefined;
   try {
-    stamp = await parts.findStamp(hit.path);
+    stamp = await context.findStamp(hit.path);
   } catch (error) {
     // A file that this user may not read is omitted; other users may get it.
     if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
@@ -75,7 +75,7 @@ async function isTrue(parts: SearchContext, hit: IndexHit): Promise<boolean> {
   }
   // If the index returns no stamp, it suffices that the file exists.
   if (stamp !== undefined && (hit.stamp === undefined || hit.stamp === stamp)) return true;
-  await parts.onStale(hit, stamp);
+  await context.onStale(hit, stamp);
   return false;
 }
 

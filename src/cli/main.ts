@@ -17,7 +17,7 @@ else {
   void import("./process.ts");
 }
 
-/** Others may list the processes of a machine with their arguments. */
+/** Removes passwords from the process list, which other users of the machine can read. */
 function hidePasswords(): void {
   const words = process.argv.slice(2);
   const shown = words.map((each) =>

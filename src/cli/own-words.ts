@@ -74,7 +74,7 @@ const pathLengthMax = 4096;
 export function spellingOf(words: readonly string[]): (text: string) => string {
   const isPath = (word: string): boolean => word !== "" && word.length <= pathLengthMax && !/[\n:]/.test(word);
   const given = words.filter((word) => isPath(word) && !isAbsolute(word));
-  // The longest first: of a path and its parent, the longer one is meant.
+  // The longest first: a path is replaced before its parent.
   const pairs = given
     .map((word) => [resolve(word), word] as const)
     .sort(([one], [other]) => other.length - one.length)

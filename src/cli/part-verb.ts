@@ -157,6 +157,6 @@ async function locate(noun: NamedPart, directory: string, flags: PartFlags, comm
   const name = flags[what] as string | undefined;
   const location = await noun.locate(directory, name);
   if (name !== undefined && !location.isInStore && location.isThere)
-    command.error(`error: ${directory} is no store, so it has no ${what} named '${name}': leave out --${what}`);
+    command.error(`error: ${directory} is not a store, so it has no ${what} named '${name}': leave out --${what}`);
   return location;
 }

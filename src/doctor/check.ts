@@ -33,7 +33,7 @@ export async function runCheck(check: CheckDefinition, context: CheckContext): P
       verdict: isVital ? "bad" : "limited",
       finding: `The check failed: ${(error as Error).message}.`,
       meaning: isVital
-        ? "Holdfast cannot do without this, and nothing shows that it works."
+        ? "Holdfast needs this, and nothing shows that it works."
         : "Nothing shows that it works, so do not count on it.",
       remedy: "Check the system's log for this mount, fix the cause and run the doctor again.",
     };

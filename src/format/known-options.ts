@@ -12,6 +12,6 @@ export function checkOptions<O extends object>(call: string, options: O | undefi
   for (const name of Object.keys(options))
     if (!Object.hasOwn(names, name)) {
       const known = Object.keys(names).join(", ");
-      throw new TypeError(`${call}: there is no option ${JSON.stringify(name)}; there are ${known}.`);
+      throw new TypeError(`${call}: there is no option ${JSON.stringify(name)}; the options are ${known}.`);
     }
 }

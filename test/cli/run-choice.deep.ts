@@ -158,7 +158,7 @@ describe("a process that took the semaphore file before there was a store", () =
     const streams = { stdout: { write: () => undefined }, stderr: { write: (text: string) => (stderr += text) } };
     const args = ["run", "--store", root, "--lock", "import", "--timeout", "150ms", "true"];
     expect(await asOrdinaryUser(() => runCommandLine(args, streams, new AbortController().signal))).toBe(75);
-    expect(stderr).toMatch(/import\.lock may be the semaphore file of a process that is at work/);
+    expect(stderr).toMatch(/import\.lock may be the semaphore file of a running process/);
     expect(existsSync(join(root, "import.lock"))).toBe(true);
   });
 

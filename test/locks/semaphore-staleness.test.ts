@@ -163,7 +163,7 @@ describe("a lock of ours", () => {
     const host = { processState: (): "dead" => "dead" };
     const call = world.semaphore("ada", { owner: { pid: 77 } }, { host }).tryAcquire();
     await expect(call).rejects.toThrow(
-      new RangeError("owner.pid 77 is no running process: its lock would be stale at once."),
+      new RangeError("owner.pid 77 is not a running process: its lock would be stale at once."),
     );
   });
 

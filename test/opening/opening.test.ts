@@ -48,7 +48,7 @@ describe.each(openings)("%s", (name, open, record) => {
   test("names an option that it does not have", async () => {
     const wrong = { creat: false } as OpenOptions;
     await expect(open(makeScratch(), wrong)).rejects.toThrow(
-      new RegExp(`^${name}: there is no option "creat"; there are .*create, id`),
+      new RegExp(`^${name}: there is no option "creat"; the options are .*create, id`),
     );
   });
 });

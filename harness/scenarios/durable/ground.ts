@@ -225,9 +225,9 @@ function deathForgotten(options: GroundScenarioOptions): Scenario {
     },
     meanwhile: declareAllDead,
     check: (facts) =>
-      mustHold(!facts.some(({ what }) => what === "went on"), "a process that was taken for dead never found out"),
+      mustHold(!facts.some(({ what }) => what === "went on"), "a process that was judged dead never found out"),
     audit: async ({ disk }, facts) => {
-      mustHold(valuesOf(facts, "found out").length === 1, "a process that was taken for dead never found out");
+      mustHold(valuesOf(facts, "found out").length === 1, "a process that was judged dead never found out");
       const names = await disk.list(new GroundLayout(directory).holders);
       const isSwept = !facts.some(({ what }) => what === "killed");
       mustHold(!isSwept || !names.some((name) => name.endsWith(".dead")), "the record of a death stays for ever");

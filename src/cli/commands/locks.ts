@@ -136,8 +136,8 @@ function registerBreak(locks: Command, run: Run): void {
 }
 
 /**
- * Opens the locks. Returns undefined if there are none to list, because opening them would create a
- * table; also sets the exit code if DIR is neither a store nor a directory with path locks.
+ * Opens the locks. Returns undefined if there are none, because opening them would create a table.
+ * Sets the exit code if DIR is neither a store nor a directory with path locks.
  */
 async function inLocksOf(
   directory: string,

@@ -18,7 +18,9 @@ interface PublishFlags {
 
 export function registerPublish(publish: Command, run: Run): void {
   publish
-    .description("Writes stdin to FILE: readers see the whole file, durable, or none. Prints name, size and SHA-256.")
+    .description(
+      "Writes stdin to FILE: readers see the whole file or none, and it is durable. Prints name, size and SHA-256.",
+    )
     .argument("<FILE>", "the file to create")
     .addOption(new Option("--done [name]", "then write a done file (default: {name}.done)"))
     .addOption(

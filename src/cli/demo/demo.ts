@@ -1,5 +1,5 @@
-// The demo as a whole: workstations on one folder, trouble for a while, and an audit by a process
-// that took no part.
+// The demo as a whole: workstations on one folder, kills and pauses for a while, and an audit by a
+// process that took no part.
 import { setTimeout as sleep } from "node:timers/promises";
 import { isHoldfastError } from "../../index.ts";
 import { FrontDesk } from "./front-desk.ts";
@@ -21,7 +21,7 @@ export interface DemoOptions {
   readonly onSecond: (figures: DemoFigures) => void;
   /** Called if something could not be cleaned up; the result is reported anyway. */
   readonly onLeftBehind: (why: string) => void;
-  /** Called with the address of a console on the demo's own store. Absent: there is neither. */
+  /** Called with the address of a console on a store of the demo. If absent, the demo opens neither. */
   readonly onConsole?: ((url: string) => void) | undefined;
   /** Called with the result before the folder is removed; the console stays open until it resolves. */
   readonly onResult: (result: DemoResult) => Promise<void>;

@@ -6,13 +6,13 @@ import { openStore, type Store } from "../../index.ts";
 import type { Receipt } from "./stations/station.ts";
 
 const recordEveryMs = 500;
-/** So many labels are ordered. The printer has no paper for one of them, until somebody replays its ticket. */
+/** Number of labels that are ordered. The printer has no paper for one of them until its ticket is replayed. */
 const labelsOrdered = 6;
 const unlucky = "label-4";
 
 export class FrontDesk implements AsyncDisposable {
   readonly #store: Store;
-  /** Another process would do as well: it wants a lock that the store has given out. */
+  /** Competes for a lock that the store holds, as another process would. */
   readonly #rival: Store;
   readonly #console: RunningConsole;
   readonly #ended = new AbortController();
@@ -77,7 +77,7 @@ export class FrontDesk implements AsyncDisposable {
       tag: "refill",
       signal,
     });
-    // It ends with the demo, or gets the lock when somebody releases it by force.
+    // The wait ends with the demo, or with the lock, if somebody releases it by force.
     wanted.then(this.#keep, () => undefined);
     const objects = await this.#store.objects();
     const bucket = (await objects.findBucket("price-list")) ?? (await objects.createBucket("price-list"));

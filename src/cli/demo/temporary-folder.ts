@@ -26,7 +26,7 @@ export class TemporaryFolder {
       return new TemporaryFolder(directory, disk);
     } catch (error) {
       if (!isHoldfastError(error, "IO_ERROR") || !["ENOENT", "ENOTDIR"].includes(error.errno ?? "")) throw error;
-      const message = `${above}, where temporary files should be, is no directory. Correct TMPDIR (TEMP on Windows), or name a folder with --dir.`;
+      const message = `${above}, where temporary files should be, is not a directory. Correct TMPDIR (TEMP on Windows), or name a folder with --dir.`;
       throw new HoldfastError("INVALID_PATH", message, { path: above }, error);
     }
   }

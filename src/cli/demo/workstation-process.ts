@@ -110,6 +110,6 @@ export class WorkstationProcess {
     this.#isPaused = false;
     this.#isAtWork = false;
     if (!this.#isEnding)
-      this.#options.onFailure(`${this.#options.name} ended by itself (${code ?? signal}): ${stderr.trim()}`);
+      this.#options.onFailure(`${this.#options.name} ended unexpectedly (${code ?? signal}): ${stderr.trim()}`);
   }
 }

@@ -25,8 +25,8 @@ export async function waitForSemaphore(file: string, waiting: Waiting): Promise<
       const hold = await semaphore.acquire(patience.left());
       return await hold.release();
     }
-    // Another program's file that happens to have this name, such as a package manager's: neither
-    // waits for it nor removes it.
+    // Another program, such as a package manager, may have a file of this name. It is neither
+    // waited for nor removed.
     if (stale) return;
     const { timeoutMs } = patience.left();
     if (timeoutMs === 0) throw unreadable(file, patience.waitedMs());
@@ -46,6 +46,6 @@ async function statusOf(semaphore: Semaphore): Promise<SemaphoreStatus> {
 }
 
 function unreadable(path: string, waitedMs: number): HoldfastError {
-  const message = `${path} may be the semaphore file of a process that is at work: it has no record that this user can read.`;
+  const message = `${path} may be the semaphore file of a running process: this user can read no record in it.`;
   return new HoldfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy: [] });
 }

@@ -85,7 +85,7 @@ export function ActivityView({ live, at }: ViewProps): JSX.Element {
   );
 }
 
-/** The same thing many times in a row is one line, with the latest. */
+/** Merges equal entries in a row into one line with the latest. */
 function collapsed(rows: readonly Activity[]): (Activity & { times: number })[] {
   const lines: (Activity & { times: number })[] = [];
   for (const row of rows) {

@@ -6,7 +6,7 @@ import { Text } from "./parts.tsx";
 
 export interface Question {
   readonly title: string;
-  /** What it is done to. */
+  /** The thing that the action changes. */
   readonly subject: string;
   /** What will happen, in whole sentences. */
   readonly consequence: string;
@@ -15,14 +15,14 @@ export interface Question {
   readonly isDangerous?: boolean;
   /** Asks for a text that goes along, such as the reason of a pause. */
   readonly ask?: { readonly name: string; readonly title: string };
-  /** One request after the other: each takes at most 200 tickets. */
+  /** Run one after another: each takes at most 200 tickets. */
   readonly requests: readonly { readonly action: string; readonly body: object }[];
   readonly onDone?: () => void;
 }
 
 let show: (question: Question) => void = () => undefined;
 
-/** Asks, and does it when the person agrees. */
+/** Asks, and runs the requests if the person agrees. */
 export function ask(question: Question): void {
   show(question);
 }

@@ -1,5 +1,5 @@
-// The events: logs, a tail with filters, one event with its causes and surrounding, consumers, read
-// models and their documents.
+// The events: logs, a tail with filters, one event with its causes and the events around it,
+// consumers, read models and their documents.
 import type { JSX } from "preact";
 import { useData } from "./api.ts";
 import { bytes, count } from "./format.ts";
@@ -121,7 +121,7 @@ function Tail({ log, at }: { log: Log; at: At }): JSX.Element {
   );
 }
 
-/** What the field has is local time. */
+/** The field contains local time. */
 function isoOf(local: string): string {
   const at = new Date(local);
   return Number.isNaN(at.getTime()) ? "" : at.toISOString();

@@ -1,5 +1,5 @@
-// The hand-off: boxes with their counts, tickets with filters, one ticket with its story, and replay
-// and discard of one, a selection, or all that match.
+// The hand-off: boxes with their counts, tickets with filters, one ticket with its history, and
+// replay and discard of one, a selection, or all that match.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { addressOf, get, useData, type Parameters } from "./api.ts";
@@ -31,7 +31,7 @@ import {
 
 type Tickets = { readonly tickets: readonly Ticket[]; readonly next?: number };
 const states = ["error", "incoming", "delayed", "processing", "archive"] as const;
-/** One request names at most so many. */
+/** Maximum number of tickets per request. */
 const batch = 200;
 const allMax = 10_000;
 
@@ -176,7 +176,7 @@ function TicketList({
         fields={[
           { name: "key", title: "Key has", value: key },
           { name: "group", title: "Group", value: group },
-          { name: "minutes", title: "At least so many minutes old", value: minutes, kind: "number" },
+          { name: "minutes", title: "Minimum age in minutes", value: minutes, kind: "number" },
         ]}
         onChange={(values) => go({ ...values, skip: undefined })}
       />
@@ -327,7 +327,7 @@ function Act({ verb, ids, box, from, label, onDone, subject }: ActProps): JSX.El
   );
 }
 
-/** Without a filter the box does it itself; with one, the page collects what matches. */
+/** Without a filter, the box acts on all tickets itself. With a filter, the page collects the matching ones. */
 function ActOnAll({
   verb,
   filter,

@@ -125,7 +125,7 @@ function meanOf(values: readonly number[]): number {
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** One line each, with a link to where it can be seen and solved. */
+/** Lists what needs a person, one line each, with a link to the view that shows it. */
 function Attention({ sample }: { sample: Sample }): JSX.Element {
   const lines: JSX.Element[] = [];
   for (const { name, stats } of sample.boxes) {

@@ -110,7 +110,7 @@ function App(): JSX.Element {
   );
 }
 
-/** How many things in a view need a person. */
+/** Shows how many things in a view need a person. */
 function Mark({ name, live }: { name: string; live: LiveState }): JSX.Element | null {
   const { boxes = [], locks = [] } = live.sample ?? {};
   const failed = boxes.reduce((sum, { stats }) => sum + (stats?.error ?? 0), 0);

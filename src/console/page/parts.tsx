@@ -31,7 +31,7 @@ export function Time({ at }: { at: string | undefined }): JSX.Element | null {
 export type Tone = "good" | "busy" | "warn" | "bad" | "quiet";
 const shapeOf: Readonly<Record<Tone, string>> = { good: "✓", busy: "▸", warn: "◆", bad: "✕", quiet: "○" };
 
-/** Its shape and its words say what its colour does. */
+/** A badge. Its shape and words repeat what its colour says. */
 export function Badge({ tone, children }: { tone: Tone; children: Node }): JSX.Element {
   return (
     <span class={`badge ${tone}`}>
@@ -210,7 +210,7 @@ interface Field {
   readonly kind?: "search" | "datetime-local" | "number";
 }
 
-/** Filters by the address, so that they can be shared and the back button works. */
+/** Filters, kept in the address: a filtered view can be shared, and the back button works. */
 export function Filters({
   fields,
   onChange,
@@ -277,7 +277,7 @@ export function Pager({
 
 const [width, height] = [120, 28];
 
-/** A line of our own: a chart library would be larger than the rest of the page. */
+/** A line chart. A chart library would be larger than the rest of the page. */
 export function Sparkline({ values, label }: { values: readonly number[]; label: string }): JSX.Element {
   const max = Math.max(...values, 1e-9);
   const step = width / Math.max(1, values.length - 1);
@@ -313,7 +313,7 @@ export function Files({
   );
 }
 
-/** A set of ids that belongs to what is shown now: another page begins with none. */
+/** The selected ids. The selection is emptied when another page is shown. */
 export function useSelection(page: string): [ReadonlySet<string>, (ids: Iterable<string>) => void] {
   const [selected, set] = useState<{ page: string; ids: ReadonlySet<string> }>({ page, ids: new Set() });
   return [selected.page === page ? selected.ids : new Set(), (ids) => set({ page, ids: new Set(ids) })];

@@ -1,5 +1,5 @@
-// The routes of the event logs: a tail with filters, one event with its surrounding, consumers, read
-// models and their documents.
+// The routes of the event logs: a tail with filters, one event with the events around it,
+// consumers, read models and their documents.
 import { listReadModels, readDocuments, type EventStore, type Query as EventQuery } from "../../events/index.ts";
 import type { SequencedEvent } from "../../events/index.ts";
 import { pageOf, type Query } from "../http/query.ts";

@@ -39,7 +39,7 @@ async function askGranularity({ ports, scratch }: CheckContext): Promise<CheckAn
   return {
     ...limited(
       `Stamps of files are whole multiples of ${unit}.`,
-      "What is judged by the age of a file (semaphore files of other programs, the first look at a silent holder) is judged no finer than that.",
+      "Holdfast judges semaphore files of other programs, and silent holders that it sees for the first time, by the age of a file: never more precisely than that.",
       "Keep `staleMs` and leases well above it.",
     ),
     measured,

@@ -42,7 +42,7 @@ async function askFile(context: CheckContext): Promise<CheckAnswer> {
     );
   return good(
     "A written file can be synced.",
-    "What is acknowledged was handed to the disk, as far as a program can tell.",
+    "Acknowledged writes were handed to the disk, as far as a program can tell.",
   );
 }
 

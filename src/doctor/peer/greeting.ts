@@ -55,7 +55,7 @@ export function judgeMachines(greetings: BothSides<Greeting>): CheckAnswer {
     return good(`They are two machines: ${names}.`, "What follows was seen between two machines.");
   return limited(
     `They are on one machine: ${names}.`,
-    "What follows was seen within one machine and proves nothing about two.",
+    "The following results come from one machine and prove nothing about two.",
     "Run it on two machines that mount the same folder.",
   );
 }

@@ -98,7 +98,7 @@ export class Presence {
       .sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
-  /** How long nothing new was seen of it, within the time that this process watched. */
+  /** Returns how long this process, which watches, has seen no change of that doctor's name. */
   silenceMs(id: string): number {
     const watched = this.#watched.get(id);
     return watched === undefined ? Infinity : this.#ports.clock.monotonicMs() - watched.sinceMs;
@@ -186,7 +186,7 @@ export class Presence {
     return session.split("-").every((id) => this.silenceMs(id) >= silentMs);
   }
 
-  /** True if something in the room is known neither to be alive nor to be a leftover. */
+  /** True if the room has something that is neither known to be alive nor known to be a leftover. */
   #isUndecided(): boolean {
     const isUnknown = (id: string): boolean =>
       this.silenceMs(id) < silentMs && this.#watched.get(id)?.changed === false;

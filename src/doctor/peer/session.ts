@@ -65,15 +65,14 @@ export class PeerSession {
     await this.#write(`${this.role}.${step}`, mine);
     const name = `${this.otherRole}.${step}`;
     const isTold = async (): Promise<boolean> => (await this.ports.disk.list(this.directory)).includes(name);
-    if (!(await this.waitFor(isTold, { limitMs: stepMsMax })))
-      throw new PeerGone(`it did not come to the step ${step}`);
+    if (!(await this.waitFor(isTold, { limitMs: stepMsMax }))) throw new PeerGone(`it did not reach the step ${step}`);
     const theirs = (await this.#read(name)) as T;
     return this.role === "first" ? { first: mine, second: theirs } : { first: theirs, second: mine };
   }
 
   /**
-   * True as soon as `condition` is; false if that took longer than `limitMs`. Throws PeerGone if
-   * the peer falls silent meanwhile.
+   * Returns true as soon as `condition` is true, and false after `limitMs`. Throws PeerGone if the
+   * peer falls silent meanwhile.
    */
   async waitFor(
     condition: () => Promise<boolean>,

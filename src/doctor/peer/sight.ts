@@ -7,13 +7,15 @@ import type { BothSides, PeerSession } from "./session.ts";
 
 /** The delays with which one side saw the other's changes. `sightMsMax` means "longer than the wait". */
 export interface SightDelays {
-  /** Until a listing shows a new name: half of the time until the answer to this side's own name was listed. */
+  /**
+   * Until a listing shows a new name: half the time between making a name and listing the other side's answer to it.
+   */
   readonly listingMs: number;
-  /** How long an open reported an existing name as absent, after it had rightly done so. */
+  /** How long opens kept reporting a name as absent after it was made. */
   readonly absenceMs: number;
-  /** How long an open of a removed name succeeded, after it had rightly done so. */
+  /** How long opens of a removed name kept succeeding. */
   readonly presenceMs: number;
-  /** How long a replaced file returned its old content, after it had been read. */
+  /** How long reads of a replaced file kept returning its old content. */
   readonly replacedMs: number;
 }
 

@@ -16,8 +16,8 @@ export interface RollingChainOptions<T> {
    */
   readonly counts: (state: T, id: string) => boolean | Promise<boolean | undefined>;
   /**
-   * Throws if a part that `made` adds to `before` could not be read back. For large states of which
-   * little changes. Default: the whole state is read back.
+   * Checks only what `made` adds to `before`, and throws if that could not be read back. For large
+   * states that change little. Default: the whole state is checked.
    */
   readonly check?: ((made: T, before: T) => void) | undefined;
   /**

@@ -238,7 +238,7 @@ export class RollingChain<T> {
     }
   }
 
-  /** True if its slots may be deltas, so that older releases refuse the chain. */
+  /** Returns true if slots of the chain may be deltas. Older releases refuse such a chain. */
   async hasDeltas(): Promise<boolean> {
     return (await this.#end.get()).epoch.body.deltas === true;
   }
@@ -390,8 +390,8 @@ export class RollingChain<T> {
       this.#end.known = undefined;
       if (!hasErrno(error, "ENOENT", "ESTALE")) throw linked ? this.#inDoubt(id, path, error) : error;
     }
-    // In doubt: the epoch was completed and collected while this process slept. If its link came first, all later
-    // states build on it.
+    // Unknown: while this process slept, the epoch was completed and collected. If the link won, all later states build
+    // on it.
     this.#end.known = undefined;
     let counts: boolean | undefined;
     try {
@@ -405,7 +405,7 @@ export class RollingChain<T> {
   }
 
   #inDoubt(id: string, path: string, cause: unknown): Error {
-    const message = `The reply was lost, so the append ${id} may or may not count. Read the chain before you retry: its state shows it.`;
+    const message = `The reply was lost, so the append ${id} may or may not count. Read the chain before you retry: its state shows whether it counts.`;
     return holdfastError("OUTCOME_UNKNOWN", message, { path }, cause);
   }
 

@@ -35,7 +35,7 @@ export interface GroundOptions extends Readonly<OpenOptions> {
 export interface KnownHolder {
   /** The record of the holder. */
   readonly holder: HolderRecord;
-  /** Its state at the observation. */
+  /** Its state when it was observed. */
   readonly state: HolderState;
 }
 

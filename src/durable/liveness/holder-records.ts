@@ -24,7 +24,7 @@ export interface DamagedHolder {
 }
 
 const remedy =
-  "It blocks nobody: the heartbeat beside it decides if its process is alive, and it is removed with that process.";
+  "It blocks no process: the heartbeat beside it decides whether its holder is alive, and it is removed with that holder.";
 
 export class HolderRecords {
   readonly #disk: Disk;

@@ -10,8 +10,8 @@
 //   publish   the new tip: now the lines count                               log/publish/
 //   answer    all calls; the last one of a turn when the gate is free        batch.ts
 //
-// Refused calls reach the disk at no point. A refusal that rests on a call of the same batch is
-// told only after the publish, and judged again if the batch fails.
+// Nothing of a refused call is written. A refusal that depends on a call of the same batch is reported
+// only after the publish, and judged again if the batch fails.
 import { onAbort } from "../../durable/wait/on-abort.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { StoreHold, StoreLock } from "../../locks/store/store-lock.ts";
@@ -37,7 +37,7 @@ import { Judge, type AppendVerdict } from "./judge.ts";
 
 /** How long a process keeps the gate while others wait: a hand-over costs more than a batch. */
 const quantumMs = 20;
-/** If no process waits, the holder asks again after this time. */
+/** How often the holder asks whether another process waits, if none did the last time. */
 const askAgainMs = 2;
 /**
  * If no process waits, a lone caller's turn still ends after this time, so that the note in the lock file is renewed.
@@ -48,7 +48,7 @@ const microtasksToComeAgain = 16;
 const atOnceMs = 1;
 /** Limits the queue in memory while the disk hangs. */
 const queueMax = 100_000;
-/** After this many lost sessions in a row the call fails: this is not bad luck. */
+/** After this many lost sessions in a row the call fails: that many are no coincidence. */
 const sessionsLostMax = 100;
 
 export interface AppenderContext {

@@ -33,7 +33,7 @@ export function answer({ call, verdict }: JudgedCall): void {
   else call.resolve(verdict.appended);
 }
 
-/** Reports an error like a refusal: nothing of this call was written, or the outcome is unknown. */
+/** Reports an error to the caller: nothing of this call was written, or the outcome is unknown. */
 export function failed(call: AppendCall, error: unknown): JudgedCall {
   return { call, verdict: { kind: "refused", error, needsBatch: false } };
 }

@@ -140,7 +140,7 @@ function comparable(body: EventBody): unknown {
   return { metadata: {}, ...body };
 }
 
-/** Neither has duplicates. */
+/** Compares two lists without duplicates as sets. */
 function isSameSet(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((each) => other.includes(each));
 }

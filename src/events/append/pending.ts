@@ -40,8 +40,8 @@ export class PendingEvents {
   }
 
   /**
-   * Returns the shortest list that contains all matches. Without a tag it selects by type: those lists are long, and
-   * several of them need a union.
+   * Returns the shortest list that contains all matches. If the query names no tag, several long lists of types may
+   * have to be merged.
    */
   #candidates({ types, tags }: Items[number]): readonly StoredEvent[] {
     if (tags.length === 0)

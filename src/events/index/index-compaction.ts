@@ -41,7 +41,8 @@ export class IndexCompaction {
   async merge({ butNewest = false }: BuildOptions = {}): Promise<void> {
     const { newest } = this.#set;
     for (let level = 1; level <= levelMax; level++) await this.#inTurn(level, butNewest);
-    // Keep the parts of the newest merge: a reader that does not know the last segment yet would build them again.
+    // Keep the files that the newest merge covers: a reader that does not know the last segment yet would build them
+    // again.
     const merged = this.#merged(this.#set.plan).filter(({ segments }) => segments.at(-1) !== newest);
     if (this.#store.isWritable) await this.#store.removeParts(merged);
   }

@@ -29,8 +29,8 @@ export interface LogOptions extends Omit<EventStoreOptions, "schemas" | "keys"> 
 }
 
 /**
- * Background work yields to the appender at most this many times in a row: about as long as the appender keeps the
- * gate.
+ * Background work yields to the appender at most this many times in a row, which takes about as long as the appender
+ * keeps the gate.
  */
 const looksMax = 4;
 const lookMs = 5;

@@ -15,8 +15,8 @@ import type { Generation, ProjectionFiles } from "./generation.ts";
 /** Events that are read and folded at a time. */
 const batch = 1000;
 /**
- * While there are more events, documents are written only after this many have changed, or after this time. A
- * document that changes in every batch is then written once, not each time.
+ * While there are more events, documents are written after this many have changed, or after `foldMsMax`. A document
+ * that changes in every batch is then written once, not each time.
  */
 const documentsMax = 5000;
 const foldMsMax = 5000;

@@ -26,10 +26,7 @@ export interface PublishedSegments {
   readonly tip?: Tip | undefined;
   /** The tip that was published at some time before a restart. Lines after it may count too. */
   readonly floor?: Tip | undefined;
-  /**
-   * True if no file states how far the log goes, and none ever did. Then an invalid line is damage, not the end of
-   * the log.
-   */
+  /** True if no file ever stated how far the log goes. Then an invalid line is damage, not the end of the log. */
   readonly isUnsaid?: boolean;
   /** Set in mode share if the chain of tenures can be read. */
   readonly tenures?: Tenures | undefined;
@@ -126,7 +123,10 @@ export interface ChainedSegment {
   readonly header: OpenedHeader | undefined;
   /** The end of this segment according to the next header or the log. Undefined: nothing states it. */
   readonly end: Tip | undefined;
-  /** If `end` is unknown: an invalid line before this byte is damage, and one after it is the end. */
+  /**
+   * If `end` is unknown: an invalid line before this byte is damage, and an invalid line after it is where the log
+   * ends.
+   */
   readonly floorBytes: number;
 }
 

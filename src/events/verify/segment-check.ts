@@ -147,7 +147,7 @@ class SegmentWalk {
       signal?.throwIfAborted();
       for (const piece of pieces) {
         onBytes(piece.bytes.length);
-        // The first piece stands where the header should be. That was reported.
+        // The first piece is read in place of the header. That was reported.
         if (isHeader) this.#state = { ...this.#state, length: piece.offset + piece.bytes.length };
         else if (!(await this.#take(piece))) return;
         isHeader = false;

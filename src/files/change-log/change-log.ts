@@ -18,10 +18,7 @@ import { Segments } from "./segment.ts";
 
 /** A process that loses this often reports RESOURCE_BUSY. */
 const attemptsMax = 10_000;
-/**
- * After losing this many numbers in a row, it searches for the end again: many processes append at
- * once.
- */
+/** After losing this many numbers in a row, it searches for the end again: many processes are appending. */
 const lossesPerLook = 4;
 
 /** This many callers share a sync. */
@@ -64,8 +61,8 @@ export class ChangeLog {
   /** The highest number that this process knows to be taken. */
   #known = 0;
   /**
-   * The record id of one number that this process has seen. It never changes as long as the log is
-   * the same one.
+   * The number and record id of one change that this process has seen. The id never changes while
+   * the log is the same one.
    */
   #tip: { readonly number: number; readonly id: string } | undefined;
   /**

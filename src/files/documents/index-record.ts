@@ -14,10 +14,7 @@ import type { ChangeLog } from "../change-log/change-log.ts";
 import { isDamagedRecord } from "../tree/damaged-record.ts";
 import type { DocumentsLayout } from "./layout.ts";
 
-/**
- * If the directory is deleted this often before the record is in it, the deletion is not an
- * accident.
- */
+/** If the directory is deleted this often before it has the record, that is no accident. */
 const attemptsMax = 5;
 
 export interface IndexRecord {

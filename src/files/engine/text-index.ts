@@ -9,8 +9,8 @@ import { Vectors } from "./vectors.ts";
 import { toWords } from "./words.ts";
 
 /**
- * The words of a file have its number, and so has its text if that differs from the words. A rename
- * touches neither. The words are kept: to delete them, the engine needs exactly the same words
+ * The words of a file have its number, and so has its text if it differs from the words. A rename
+ * changes neither. The words are kept: to delete a file, the engine needs exactly the same words
  * again.
  */
 const schema = `

@@ -191,7 +191,7 @@ async function hide({ queue }: OperationContext, change: Change): Promise<void> 
     await queue.hide(change);
   } catch (error) {
     const path = change.from ?? change.path;
-    const message = `The index could not let go of ${path}, so nothing was done to the files. Mend the index, and try again.`;
+    const message = `The index could not drop ${path}, so the files were not changed. Repair the index, and try again.`;
     throw holdfastError("INDEX_FAILED", message, { path }, error);
   }
 }

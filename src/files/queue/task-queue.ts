@@ -37,8 +37,8 @@ export class TaskQueue {
   }
 
   /**
-   * Publishes the ticket of a change, or returns the id of the existing one: for an `add`, whose
-   * ticket holds its lock, and for a change that the log worker leaves to the queue.
+   * Publishes the ticket of a change, or returns the id of the existing one. An `add` needs a ticket
+   * to hold its lock; other changes get one if the log worker leaves them to the queue.
    */
   async publishChange(
     change: number,

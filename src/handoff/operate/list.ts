@@ -10,7 +10,7 @@ export function checkList(state: TicketState, options: ListOptions): void {
   checkOptions("list", options, { limit: true, group: true, skip: true, backwards: true });
   const { limit = Infinity, skip = 0 } = options;
   if (!ticketStates.includes(state))
-    throw new TypeError(`list: there is no state ${state as string}; there are ${ticketStates.join(", ")}.`);
+    throw new TypeError(`list: there is no state ${state as string}; the states are ${ticketStates.join(", ")}.`);
   if (!(skip >= 0)) throw new RangeError(`list: skip must be a number from 0, not ${skip}.`);
   if (!(limit >= 0)) throw new RangeError(`list: limit must be a number from 0, not ${limit}.`);
 }

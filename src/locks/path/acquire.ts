@@ -4,22 +4,22 @@
 //   queue       wait behind callers of this process that conflict              local-queue.ts
 //   request     append a request to the lock table: one link makes its hold
 //               file, and its number is the fence                              table/enqueue.ts
-//   wait        until every earlier request that conflicts is over: released,
-//               or dropped by an append because its holder is dead             table/enqueue.ts
+//   wait        until every earlier request that conflicts is released, or
+//               dropped by an append because its holder is dead                table/enqueue.ts
 //   complete    apply what dropped holders committed on these paths            table/lock-table.ts
 //   keys again  if a key has changed: release the request and start over
 //   show        with `interop`: write lock files for foreign programs, then
 //               read the table again                                           interop/
 //   watch       the monitor checks the hold from now on; return its handle     monitor.ts
 //
-// Two callers need no request and no wait: one whose claims are covered by the hold that it is
-// within shares the request of that hold, and one that wants the same as the caller before it in the
-// queue may get that caller's request passed on.
+// Two kinds of callers need neither request nor wait. A caller within a hold that covers its claims
+// shares the request of that hold. A caller that wants the same as the caller before it in the queue
+// may receive that caller's request.
 //
-// The keys are resolved again because only under the lock does no other process change what is
-// there: if a symbolic link was swapped meanwhile, two callers could hold one file by two keys.
+// The keys are resolved again because a symbolic link may have been swapped meanwhile: two callers
+// could then hold one file by two keys. Once the lock is held, no other process changes the links.
 //
-// A step that fails gives back what the caller has by then. One deadline counts for all waits.
+// If a step fails, everything acquired before it is released. One deadline applies to all waits.
 import type { Session } from "../../durable/liveness/liveness.ts";
 import { checkTimeout, Deadline, leftMsOf } from "../../durable/wait/deadline.ts";
 import { holdfastError } from "../../errors.ts";

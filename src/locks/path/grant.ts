@@ -186,7 +186,7 @@ export class Grant {
 
   /** Ends it because another process has dropped its request. Returns the error for callers. */
   loseAsDropped(): Error {
-    return this.lose("it was broken, or this process was taken for dead");
+    return this.lose("it was broken, or this process was judged dead");
   }
 
   /** Ends it if the session of this process is over. */

@@ -126,7 +126,7 @@ async function tryToAppendWider(grant: Grant, to: Partial<LockExtent>): Promise<
     const closed = cycle.filter((request) => living.includes(request));
     if (closed.length > 0) {
       const path = pathsOf(grant.asked);
-      const message = `${path} cannot be upgraded, because a request in the way waits for this hold. Release it and ask for the wider lock instead.`;
+      const message = `${path} cannot be upgraded, because a request that blocks it waits for this hold. Release it and ask for the wider lock instead.`;
       throw await deadlock(table.ground, path, closed, message);
     }
     if (living.length > 0) return living;

@@ -82,7 +82,7 @@ async function mustHaveParent(files: RedoFiles, redo: Redo, target: string, inde
   const now = whereIs(files, redo, parent, index);
   if (now === targetOf(files, parent) || (await findKind(files.ports.disk, now)) === "directory") return;
   const path = targetOf(files, parent);
-  const message = `${path} is no longer a directory when the change comes to ${target}: an earlier step removes it. Change the order of the steps.`;
+  const message = `${path} is no longer a directory when ${target} is changed: an earlier step removes it. Change the order of the steps.`;
   throw holdfastError("NO_SUCH_FILE", message, { path });
 }
 

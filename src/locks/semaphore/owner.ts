@@ -107,7 +107,7 @@ export function newClaim(
 ): SemaphoreClaim {
   const { clock, host, random } = ports;
   if (ownerPid !== host.pid && host.processState(ownerPid, "") === "dead")
-    throw new RangeError(`owner.pid ${ownerPid} is no running process: its lock would be stale at once.`);
+    throw new RangeError(`owner.pid ${ownerPid} is not a running process: its lock would be stale at once.`);
   // Use the time of this attempt, not of the start of the wait: a new lock must not look old.
   const since = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
   const token = randomName(random.bytes(16));

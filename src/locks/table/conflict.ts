@@ -18,7 +18,7 @@ function haveCommonPath(mine: Claim, theirs: Claim): boolean {
 export interface Claimant {
   readonly id: string;
   readonly claims: readonly Claim[];
-  /** The id of the entry within which this one is. The two do not block each other. */
+  /** The id of the entry that contains this one, if any. The two do not block each other. */
   readonly within?: string | undefined;
 }
 

@@ -155,6 +155,6 @@ async function throwIfOvertaking(
 
 function droppedError({ claims, fence }: TableRequest): Error {
   const path = pathsOf(claims);
-  const message = `The request for ${path} was dropped while it waited: it was broken, or this process was taken for dead.`;
+  const message = `The request for ${path} was dropped while it waited: it was broken, or this process was judged dead.`;
   return holdfastError("LOCK_LOST", message, { path, fence });
 }

@@ -139,7 +139,7 @@ export async function writeAnnouncement(bucket: OpenBucket, lives: Announcement)
       await makeEntries(bucket);
       if (await enter()) return;
     }
-    const message = `${temp} is gone, so this process was closed or taken for dead meanwhile. Open it again.`;
+    const message = `${temp} is gone, so this process was closed or judged dead meanwhile. Open it again.`;
     throw holdfastError("LOCK_LOST", message, { path: temp });
   });
   await storage.sync(layout.entries);

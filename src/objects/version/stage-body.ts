@@ -91,7 +91,7 @@ export async function readSmall(
 async function whyGone(bucket: OpenBucket, file: string, cause: unknown): Promise<unknown> {
   await bucket.mustBeThere(cause);
   const path = bucket.bodyPath(file);
-  const message = `${path} was not stored: its directory is gone, so this process was taken for dead meanwhile. Put it again.`;
+  const message = `${path} was not stored: its directory is gone, so this process was judged dead meanwhile. Put it again.`;
   return holdfastError("LOCK_LOST", message, { path }, cause);
 }
 

@@ -19,7 +19,7 @@ function sleep(ms: number, options: { signal?: AbortSignal | undefined; backgrou
   const { signal, background = false } = options;
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(signal.reason);
-    // No timer, which would take a millisecond, but still a turn of the event loop.
+    // Takes one turn of the event loop. A timer would take a millisecond.
     if (ms <= 0) return void setImmediate(resolve);
     const stop = startTimer(ms, { background }, () => {
       signal?.removeEventListener("abort", abort);

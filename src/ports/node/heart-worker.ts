@@ -92,7 +92,7 @@ function run() {
     } catch (error) {
       return parentPort.postMessage({ kind: "failed", code: error.code, message: error.message });
     }
-    // The wall time first, and the main thread reads it last: see lastBeatOf.
+    // Stored first, and read last by the main thread: see lastBeatOf.
     Atomics.store(times, ${wallTime}, BigInt(wallMs));
     Atomics.store(times, ${monotonicTime}, BigInt(Math.floor(beganMs * 1000)));
     Atomics.wait(cells, ${stopCell}, 0, Math.max(0, everyMs - (monotonicMs() - beganMs)));

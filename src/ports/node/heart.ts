@@ -20,7 +20,7 @@ import {
 export function createNodeHeart(volume: Volume): Heart {
   return {
     start(file: DiskFile, options: HeartOptions): Beating {
-      if (!(file instanceof NodeFile)) throw new TypeError("the heart beats through a file of the real disk only");
+      if (!(file instanceof NodeFile)) throw new TypeError("a heart needs a file of the real disk");
       return startBeating(file, options, volume.kind !== "local");
     },
   };
@@ -57,7 +57,7 @@ function startBeating(file: NodeFile, options: HeartOptions, sync: boolean): Bea
   worker.once("exit", (code) => {
     clearInterval(turning);
     leaveFile();
-    lose(new Error(`the heart's thread ended by itself, with code ${code}`));
+    lose(new Error(`the heart's thread ended unexpectedly, with code ${code}`));
   });
 
   // After adding the listeners: listening for messages refs the worker again.

@@ -249,7 +249,7 @@ export class PgBucket extends CheckedBucket {
 
   #lostBlob(key: string): Error {
     const path = this.#context.directory;
-    const message = `The body for ${JSON.stringify(key)} was not stored: it did not grow for a day, and was collected. Put it again.`;
+    const message = `The body for ${JSON.stringify(key)} was not stored: no bytes arrived for a day, so it was collected. Put it again.`;
     return holdfastError("LOCK_LOST", message, { path });
   }
 }

@@ -70,7 +70,7 @@ export async function migrate(database: Database): Promise<number[]> {
   } catch (error) {
     if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
     const path = database.location.shown;
-    const message = `${path}: this role may not make tables. Run \`holdfast upgrade\` once with a location whose role may. (${error.message})`;
+    const message = `${path}: this role may not create tables. Run \`holdfast upgrade\` once with a location whose role may. (${error.message})`;
     throw holdfastError("NO_PERMISSION", message, { path }, error);
   }
   return made;

@@ -296,7 +296,7 @@ export function osLockContract(
       await holder.lock();
       const controller = new AbortController();
       const waiting = waiter.lock({ signal: controller.signal });
-      // Let time pass, so that it waits by then. If it does not, it must be refused too.
+      // The pause lets the call begin to wait. If it has not begun, it must be rejected too.
       setTimeout(() => controller.abort(), 30);
       await assert.rejects(waiting, { name: "AbortError" });
       await holder.unlock();

@@ -157,7 +157,7 @@ function messageOf<State, Input, Output>(
     states.length === 1 && single !== undefined
       ? `That leaves the state ${key(single)}.`
       : `That, and other orders, leave one of the states ${states.map(key).join(" ; ")}.`,
-    open.length === 0 ? "No other operation was under way." : "Also under way, and of no help at any place:",
+    open.length === 0 ? "No other operation was in progress." : "Also in progress, and no order with them explains it:",
     ...lines(open.slice(0, shownMax)),
   ].join("\n");
 }

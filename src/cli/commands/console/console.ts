@@ -31,7 +31,7 @@ export function registerConsole(command: Command, run: Run): void {
     .option("--allow-actions", "offer release, replay, discard, pause, resume, restore and doctor; each is logged")
     .option("--cert <file>", "certificate in PEM, for HTTPS")
     .option("--key <file>", "its key in PEM")
-    .option("--behind-proxy", "a proxy with TLS stands in front: allow HTTP beyond this machine")
+    .option("--behind-proxy", "a proxy with TLS is in front: allow HTTP beyond this machine")
     .option("--allow-host <name>", "a name under which browsers may open it; repeatable", addWord)
     .action(async (directory: string, flags: ConsoleFlags) => {
       if ((flags.cert === undefined) !== (flags.key === undefined))
@@ -62,7 +62,7 @@ export function registerConsole(command: Command, run: Run): void {
   });
 }
 
-/** Undefined, and sets the exit code, if the address is not available. */
+/** Returns undefined and sets the exit code if the address is not available. */
 async function start(store: Store, flags: ConsoleFlags, run: Run): Promise<RunningConsole | undefined> {
   const { port, host, allowHost, allowActions = false, behindProxy = false } = flags;
   const onAction = (action: ConsoleAction): void => run.output.note(`holdfast: ${lineOf(action)}`);

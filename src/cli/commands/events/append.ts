@@ -120,8 +120,8 @@ async function* batches(run: Run, size: number): AsyncGenerator<Batch, void> {
     else {
       lines = { first: gathered.length === 0 ? number : lines.first, last: number };
       gathered.push(value as NewEvent);
-      // Yields at once: a person who types, or a program that waits for the answer, sends nothing
-      // more until it comes.
+      // Yields what it has at once: a person at a terminal, or a program that waits for the answer,
+      // sends no more input until it arrives.
       if (size === 1) {
         yield { lines, events: gathered };
         gathered = [];
@@ -132,8 +132,8 @@ async function* batches(run: Run, size: number): AsyncGenerator<Batch, void> {
 }
 
 /**
- * Ignores `position` and `time`, so that the output of `read` can be appended: they are those of
- * the log that it came from.
+ * Ignores `position` and `time`, which belong to the log that the event came from: thus the output
+ * of `read` can be appended.
  */
 const fields = new Set(["type", "data", "tags", "metadata", "id", "position", "time"]);
 

@@ -77,7 +77,8 @@ function filesOf(paths: readonly string[], { name, records = {} }: PutFlags, com
   if (name === undefined && Object.keys(files).length < paths.length)
     command.error("error: two of the files have the same name, and a ticket has each name once");
   for (const file of Object.keys(records))
-    if (!Object.hasOwn(files, file)) command.error(`error: --records names '${file}', which is no file of this ticket`);
+    if (!Object.hasOwn(files, file))
+      command.error(`error: --records names '${file}', which is not a file of this ticket`);
   return files;
 }
 

@@ -126,8 +126,8 @@ async function start(
 ): Promise<ChildProcessWithoutNullStreams> {
   const child = spawn(text, {
     shell: true,
-    // A group of its own: Ctrl-C reaches only us, so that the command can finish, and everything
-    // that it starts can be ended with it.
+    // A group of its own: Ctrl-C then reaches only us, so the command can finish, and we can end
+    // everything that it starts.
     detached: process.platform !== "win32",
     stdio: ["pipe", "pipe", "pipe"],
     env: { ...process.env, ...variables },

@@ -80,8 +80,8 @@ export function registerTake(handoff: Command, run: Run): void {
 }
 
 /**
- * Returns the holders of the tickets in progress that keep waiting tickets from being claimed, by
- * their group or by the limit in flight.
+ * Returns the holders of the tickets in progress that block waiting tickets: by their group, or by
+ * the limit in flight.
  */
 async function findWorkers(box: Handoff): Promise<Blocking[]> {
   if ((await box.stats()).incoming === 0) return [];

@@ -164,8 +164,7 @@ async function work(box: Handoff, flags: WorkFlags, run: Run): Promise<number> {
         }
         // Another process has the ticket now.
         delivery.signal.throwIfAborted();
-        // The time to drain had ended. That is not the ticket's fault, so the attempt does not
-        // count.
+        // The time to drain is over. That is not the ticket's fault, so the attempt does not count.
         if (lettingGo.signal.aborted) return await delivery[Symbol.asyncDispose]();
         const failure = new CommandFailed(
           late.signal.aborted ? { ...end, said: `it took longer than ${flags.timeout} ms. ${end.said}`.trim() } : end,

@@ -107,7 +107,7 @@ export function registerVersions(objects: Command, run: Run): void {
     const { prefix, enable, suspend } = flags;
     const state = enable === true ? "enabled" : suspend === true ? "suspended" : undefined;
     if (key !== undefined && (prefix !== undefined || state !== undefined))
-      command.error("error: a KEY goes with neither --prefix, --enable nor --suspend");
+      command.error("error: KEY cannot be combined with --prefix, --enable or --suspend");
     await withBucket(directory, flags, run, async (bucket) => {
       if (state !== undefined) {
         await bucket.setVersioning(state);

@@ -82,7 +82,7 @@ async function writeKeys(
     for (const key of keys) {
       if (count++ % keysPerBlock === 0) fences.push(key.high, key.low);
       filter.add(key);
-      // There are many keys with few positions each: they are written without a promise.
+      // Most keys have few positions: those are written without a promise.
       if (Symbol.asyncIterator in key.positions) await writePositions(key.positions, writer, postings);
       else writer.add(key.positions);
       writeKey(key, writer.finish(), stream);

@@ -40,7 +40,7 @@ export class PostingList {
     this.#blocks = blocks;
   }
 
-  /** Ascending. The caller may change it. */
+  /** Returns the positions of a piece, ascending. The caller may change the list. */
   async piece(index: number): Promise<Uint32Array> {
     return this.#decode(await this.#block(index), index);
   }
@@ -52,8 +52,8 @@ export class PostingList {
   }
 
   /**
-   * Returns the index of the last piece that begins at `position` or before, otherwise of the first. A binary search
-   * over blocks.
+   * Returns the index of the last piece that begins at or before `position`, or of the first piece if there is none. A
+   * binary search over blocks.
    */
   async seek(position: number): Promise<number> {
     let low = 0;

@@ -117,7 +117,10 @@ export class ActiveIndex {
     return walk !== undefined && !this.#events(walk, afterEvent, this.chains.eventCount).next().done;
   }
 
-  /** Returns undefined if no later event can match: each clause needs a key that was seen after that event. */
+  /**
+   * Returns undefined if no later event can match: for each clause, an event after the given one must have one of its
+   * keys.
+   */
   #findWalk(item: HashedItem, afterEvent: number): Walk | undefined {
     const clauses: KeyClause[] = [];
     let driver = 0;

@@ -45,7 +45,7 @@ export class LogTail {
     this.#gate = gate;
   }
 
-  /** The lock file of the gate. */
+  /** The lock file of the gate that this process entered last. */
   get lockId(): string | undefined {
     return this.#gate?.lockId;
   }
@@ -80,7 +80,7 @@ export class LogTail {
     return size > length && (size > this.#room || next !== space);
   }
 
-  /** Continues from this head. Without one, or if it is not believed, no room is known. */
+  /** Continues from this head. If there is none, or it is not believed, no preallocated space is known. */
   takeUp(head: Pick<Head, "lock" | "room"> | undefined): void {
     this.#lock = head?.lock ?? "";
     this.#room = head?.room ?? 0;

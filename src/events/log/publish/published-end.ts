@@ -16,7 +16,7 @@ export class PublishedEnd {
   #first: { readonly head: Head | undefined } | undefined;
   /** The end found by parsing the segments, because this head is not believed. */
   #parsed: { readonly head: Head; readonly tip: Tip } | undefined;
-  /** This process has synced up to here lines that other writers did not sync. */
+  /** Up to here, this process has synced lines that other writers did not sync. */
   #synced: Tip = emptyTip;
 
   constructor(files: LogFiles, headFile: HeadFile) {

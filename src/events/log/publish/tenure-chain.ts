@@ -15,7 +15,7 @@ import type { LogFiles } from "../log-files.ts";
 import type { LogRewrite } from "./publisher.ts";
 
 /**
- * So many that a writer hardly ever sleeps through two epochs. After that long, nothing shows whether its last append
+ * Enough slots that a writer hardly ever sleeps through two epochs. After two, nothing shows whether its last append
  * counted.
  */
 const slotsMin = 256;

@@ -168,8 +168,8 @@ export class LogView {
   async #advance(tip: Tip): Promise<void> {
     const isFresh = !this.#hasRetags;
     for (const { segment, after, bytes, crc } of await headersBetween(this.#files, this.#tip, tip)) {
-      // Read to the final end of the previous segment, unless it was sealed before the log was opened: then it has
-      // its index.
+      // Read to the final end of the previous segment, unless it was sealed before this process opened the log: such a
+      // segment has its index.
       if (!isFresh) await this.#scanTo(after);
       if (after.segment !== 0) this.#seal(after);
       this.#begins = after.position + 1;

@@ -53,8 +53,8 @@ export class NodeDisk implements Disk {
           if (options.sync) await this.#syncs.run(fd, { what: "all", bytes: bytes.length });
         });
       } catch (error) {
-        // This call made the file, because the create was exclusive. If it cannot be removed
-        // either, a partial file remains, as after a crash. The first error is more informative.
+        // This call made the file, because the create was exclusive. If the file cannot be removed,
+        // a partial one remains, as after a crash. The caller gets the first error.
         await this.unlink(path).catch(() => undefined);
         throw error;
       }

@@ -1,7 +1,7 @@
 // FolderFiles: the tree of a folder, as programs call it. It checks arguments, tracks calls in
 // progress, and delegates to the operations.
 import type { Body, Cancel } from "../common.ts";
-import { holdfastError } from "../errors.ts";
+import { Lifetime } from "../durable/wait/lifetime.ts";
 import type { OpenFolder } from "../handoff/foreign/folder.ts";
 import type { PathLocks } from "../locks/path/path-locks.ts";
 import { followChanges, isUnder } from "./change-log/follow-changes.ts";
@@ -63,14 +63,13 @@ export class FolderFiles implements FileOperations {
   readonly #reader: TreeReader;
   readonly #context: OperationContext;
   readonly #openFolder: OpenFolder;
-  readonly #closed = new AbortController();
-  readonly #underWay = new Set<Promise<unknown>>();
-  #closing: Promise<void> | undefined;
+  readonly #life: Lifetime;
 
   constructor(opened: OpenedTree, options: FolderFilesOptions = {}) {
     const { tree } = opened;
     const { queue = noIndex, timeoutMs = timeoutMsDefault } = options;
     this.root = tree.root;
+    this.#life = new Lifetime(this.root);
     this.#opened = opened;
     this.#tree = tree;
     this.#openFolder = options.openFolder ?? (async (path) => ({ path, disk: tree.disk }));
@@ -80,14 +79,14 @@ export class FolderFiles implements FileOperations {
   }
 
   async locks(): Promise<PathLocks> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return await this.#tree.locks();
   }
 
   async read(path: string, options: Cancel = {}): Promise<Uint8Array> {
     checkPath("read", "path", path);
     checkCancel("read", options);
-    return await this.#run(() => this.#reader.read(path, options));
+    return await this.#life.run(() => this.#reader.read(path, options));
   }
 
   async readText(path: string, options: Cancel = {}): Promise<string> {
@@ -109,35 +108,35 @@ export class FolderFiles implements FileOperations {
 
   async stat(path: string): Promise<FileInfo | undefined> {
     checkPath("stat", "path", path);
-    return await this.#run(() => this.#reader.stat(path));
+    return await this.#life.run(() => this.#reader.stat(path));
   }
 
   list(under: string = "", options: ListOptions = {}): AsyncGenerator<FileInfo> {
     checkList(under, options);
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return this.#untilClosed(this.#reader.list(under, options));
   }
 
   async write(path: string, body: Body, options: WriteOptions = {}): Promise<FileInfo> {
     checkWrite(path, body, options);
-    return await this.#run(() => writeFile(this.#context, path, body, options));
+    return await this.#life.run(() => writeFile(this.#context, path, body, options));
   }
 
   async update(path: string, change: ChangeContent, options: FileOptions = {}): Promise<void> {
     checkUpdate("update", path, change, options);
-    await this.#run(() => updateFile(this.#context, path, change, options));
+    await this.#life.run(() => updateFile(this.#context, path, change, options));
   }
 
   async updateText(path: string, change: ChangeText, options: FileOptions = {}): Promise<void> {
     checkUpdate("updateText", path, change, options);
     const changeBytes = (bytes: Uint8Array | undefined): ReturnType<ChangeText> =>
       change(bytes === undefined ? undefined : textOf(path, bytes, "update"));
-    await this.#run(() => updateFile(this.#context, path, changeBytes, options));
+    await this.#life.run(() => updateFile(this.#context, path, changeBytes, options));
   }
 
   async add(path: string, staged: string, options: AddOptions = {}): Promise<Added> {
     checkAdd(path, staged, options);
-    return await this.#run(async () => {
+    return await this.#life.run(async () => {
       options.signal?.throwIfAborted();
       const directory = await StagedDirectory.open(this.#tree, staged, this.#openFolder);
       return await addDirectory(this.#context, path, directory, options);
@@ -147,19 +146,19 @@ export class FolderFiles implements FileOperations {
   async remove(path: string, options: FileOptions = {}): Promise<void> {
     checkPath("remove", "path", path);
     checkFileOptions("remove", options);
-    await this.#run(() => this.#tree.reserve.use(() => removePath(this.#context, path, options)));
+    await this.#life.run(() => this.#tree.reserve.use(() => removePath(this.#context, path, options)));
   }
 
   async move(from: string, to: string, options: FileOptions = {}): Promise<void> {
     checkPath("move", "from", from);
     checkPath("move", "to", to);
     checkFileOptions("move", options);
-    await this.#run(() => this.#tree.reserve.use(() => movePath(this.#context, from, to, options)));
+    await this.#life.run(() => this.#tree.reserve.use(() => movePath(this.#context, from, to, options)));
   }
 
   changes(options: ChangesOptions = {}): AsyncGenerator<Change, void, undefined> {
     checkChanges(options);
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     // Read the position now: the caller gets changes made after this call, whenever it begins to
     // iterate.
     const after = options.after === undefined ? this.#tree.changes.last() : Promise.resolve(options.after);
@@ -169,7 +168,7 @@ export class FolderFiles implements FileOperations {
 
   /** Waits for calls in progress, then leaves the ground. */
   async close(): Promise<void> {
-    await (this.#closing ??= this.#close());
+    await this.#life.close(() => this.#opened.close());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -181,49 +180,23 @@ export class FolderFiles implements FileOperations {
     { under = "", signal }: ChangesOptions,
   ): AsyncGenerator<Change, void, undefined> {
     const { path: directory } = await this.#tree.locate(under);
-    const { signal: closed } = this.#closed;
+    const { closed } = this.#life;
     for await (const change of followChanges(this.#tree, { after: await after, signal, closed }))
       if (isUnder(change, directory)) yield change;
   }
 
   /** Computes the stamp from the bytes that were read, so that no write can come in between. */
   async #readStamped(path: string, options: Cancel): Promise<StampedBytes> {
-    const bytes = await this.#run(() => this.#reader.read(path, options));
+    const bytes = await this.#life.run(() => this.#reader.read(path, options));
     return { bytes, stamp: stampOf(bytes) };
   }
 
   /** Yields from `found`; throws CLOSED once the tree is closed. */
   async *#untilClosed<T>(found: AsyncIterable<T>): AsyncGenerator<T> {
     for await (const each of found) {
-      this.#mustBeOpen();
+      this.#life.mustBeOpen();
       yield each;
     }
-  }
-
-  async #close(): Promise<void> {
-    this.#closed.abort(this.#closedError());
-    await Promise.allSettled([...this.#underWay]);
-    await this.#opened.close();
-  }
-
-  async #run<T>(work: () => Promise<T>): Promise<T> {
-    this.#mustBeOpen();
-    const running = work();
-    const ended = running.then(
-      () => undefined,
-      () => undefined,
-    );
-    this.#underWay.add(ended);
-    void ended.then(() => this.#underWay.delete(ended));
-    return await running;
-  }
-
-  #mustBeOpen(): void {
-    if (this.#closing !== undefined) throw this.#closedError();
-  }
-
-  #closedError(): Error {
-    return holdfastError("CLOSED", `${this.root} was closed.`, {});
   }
 }
 

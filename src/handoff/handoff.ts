@@ -1,6 +1,6 @@
 // The open hand-off: implements the public interface and delegates each call to its room.
 import type { Cancel, Running, VerifyOptions, VerifyReport } from "../common.ts";
-import { holdfastError } from "../errors.ts";
+import { Lifetime } from "../durable/wait/lifetime.ts";
 import { checkOptions } from "../format/known-options.ts";
 import { directoryLeases, type Leases } from "../part/leases.ts";
 import { Loops } from "../part/loop.ts";
@@ -57,7 +57,7 @@ export class BoxHandoff implements Handoff {
   readonly box: Box;
   readonly #ownsGround: boolean;
   readonly #retention: NonNullable<HandoffOptions["retention"]>;
-  readonly #closed = new AbortController();
+  readonly #life: Lifetime;
   readonly #pause: Pause;
   readonly #leases: Leases;
   readonly #loops: Loops;
@@ -67,7 +67,6 @@ export class BoxHandoff implements Handoff {
   readonly #feed: DeliveryFeed;
   readonly #deliveries: Deliveries;
   readonly #folders: ForeignFolders;
-  #closing: Promise<void> | undefined;
 
   /**
    * `openFolder` finds the disk of a foreign folder. Default: the folder is an absolute path on the
@@ -79,8 +78,9 @@ export class BoxHandoff implements Handoff {
     openFolder: OpenFolder = async (path) => ({ path, disk: box.disk }),
   ) {
     const { ports } = box.ground;
-    const mustBeOpen = (): void => this.#mustBeOpen();
+    const mustBeOpen = (): void => this.#life.mustBeOpen();
     this.directory = box.layout.directory;
+    this.#life = new Lifetime(this.directory);
     this.box = box;
     this.#ownsGround = ownsGround;
     this.#retention = { ...retention };
@@ -104,7 +104,7 @@ export class BoxHandoff implements Handoff {
 
   async publish(files: Files, options: PublishOptions = {}): Promise<Published> {
     const publication = checkPublication(files, options);
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     options.signal?.throwIfAborted();
     return await this.#publisher.publish(publication);
   }
@@ -164,12 +164,12 @@ export class BoxHandoff implements Handoff {
   }
 
   async find(id: string): Promise<TicketInfo | undefined> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return await describeFound(this.box, await findTicket(this.box, id));
   }
 
   async findByKey(key: string): Promise<TicketInfo | undefined> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return await describeFound(this.box, await findTicketByKey(this.box, key));
   }
 
@@ -180,57 +180,57 @@ export class BoxHandoff implements Handoff {
 
   async waitFor(id: string, options: Cancel = {}): Promise<TicketInfo> {
     checkOptions("waitFor", options, { signal: true });
-    this.#mustBeOpen();
-    return await waitForReceipt(this.box, id, { signal: options.signal, closed: this.#closed.signal });
+    this.#life.mustBeOpen();
+    return await waitForReceipt(this.box, id, { signal: options.signal, closed: this.#life.closed });
   }
 
   async *content(id: string, name: string, options: ContentOptions = {}): AsyncGenerator<Uint8Array> {
     checkOptions("content", options, { signal: true, output: true });
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     yield* contentOf(this.box, id, name, options);
   }
 
   async stats(): Promise<HandoffStats> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return await statsOf(this.box, this.#pause);
   }
 
   async replay(options: ReplayOptions): Promise<number> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     const count = await replay(this.box, options);
     this.#arrivals.wakeAll();
     return count;
   }
 
   async discard(options: DiscardOptions): Promise<number> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return await discard(this.box, options);
   }
 
   async pause(reason?: string): Promise<void> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     await this.#pause.begin(reason);
   }
 
   async resume(): Promise<void> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     await this.#pause.end();
     this.#arrivals.wakeAll();
   }
 
   async collect(options: Cancel = {}): Promise<Collected> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return await collect(this.box, this.#retention, options);
   }
 
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return await verify(this.box, options);
   }
 
   /** Stops its loops, returns its claimed tickets, and leaves the box. */
   async close(): Promise<void> {
-    await (this.#closing ??= this.#close());
+    await this.#life.close(() => this.#close());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -238,7 +238,6 @@ export class BoxHandoff implements Handoff {
   }
 
   async #close(): Promise<void> {
-    this.#closed.abort(this.#closedError());
     await this.#loops.close();
     await this.#feed.close();
     await this.#leases.close();
@@ -248,15 +247,7 @@ export class BoxHandoff implements Handoff {
   }
 
   async *#list(state: TicketState, options: ListOptions): AsyncGenerator<TicketInfo> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     yield* listTickets(this.box, state, options);
-  }
-
-  #mustBeOpen(): void {
-    if (this.#closing !== undefined) throw this.#closedError();
-  }
-
-  #closedError(): Error {
-    return holdfastError("CLOSED", `${this.directory} was closed.`, {});
   }
 }

@@ -1,6 +1,7 @@
 // DirectoryObjects is an object store in a directory, with its buckets.
 import type { Cancel, VerifyOptions, VerifyReport } from "../common.ts";
-import { holdfastError, isHoldfastError } from "../errors.ts";
+import { Lifetime } from "../durable/wait/lifetime.ts";
+import { isHoldfastError } from "../errors.ts";
 import { checkOptions } from "../format/known-options.ts";
 import { Buckets } from "./bucket/buckets.ts";
 import { ObjectBucket, type BucketUse } from "./bucket/object-bucket.ts";
@@ -30,11 +31,11 @@ export class DirectoryObjects implements ObjectStore {
   readonly #announcements = new Announcements((bucket) => mergeKeys(bucket, this.#indexOf(bucket), mergeAt));
   /** By the directory of the index: a bucket that is created again has a new directory. */
   readonly #indexes = new Map<string, Promise<KeyIndex>>();
-  readonly #underWay = new Set<Promise<unknown>>();
-  #closing: Promise<void> | undefined;
+  readonly #life: Lifetime;
 
   constructor(opened: OpenedObjects, { inlineMax = inlineMaxDefault }: ObjectStoreOptions = {}) {
     this.directory = opened.storage.layout.directory;
+    this.#life = new Lifetime(this.directory);
     this.#opened = opened;
     this.#buckets = new Buckets(opened.storage);
     this.#leases = directoryLeases(this.directory, async () => opened.storage.ground);
@@ -43,7 +44,7 @@ export class DirectoryObjects implements ObjectStore {
       inlineMax,
       announce: (bucket, key, incarnation) => this.#announcements.announce(bucket, key, incarnation),
       indexOf: (bucket) => this.#indexOf(bucket),
-      run: (work) => this.#run(work),
+      run: (work) => this.#life.run(work),
     };
   }
 
@@ -56,7 +57,7 @@ export class DirectoryObjects implements ObjectStore {
     options: { versioning?: Versioning | undefined; objectLock?: boolean | undefined } = {},
   ): Promise<Bucket> {
     const settings = newSettings(options);
-    await this.#run(async () => {
+    await this.#life.run(async () => {
       await this.#buckets.create(name, settings);
       // Created here for users who may only read: they cannot create the index that a listing
       // needs. If this fails, the bucket exists anyway, and the next process that may write creates
@@ -73,31 +74,31 @@ export class DirectoryObjects implements ObjectStore {
   }
 
   async bucket(name: string): Promise<Bucket> {
-    return await this.#run(async () => {
+    return await this.#life.run(async () => {
       await (await this.#buckets.get(name)).mustBeThere();
       return new ObjectBucket(name, this.#use);
     });
   }
 
   async findBucket(name: string): Promise<Bucket | undefined> {
-    const found = await this.#run(() => this.#buckets.findLiving(name));
+    const found = await this.#life.run(() => this.#buckets.findLiving(name));
     return found && new ObjectBucket(name, this.#use);
   }
 
   async listBuckets(): Promise<BucketInfo[]> {
-    return await this.#run(() => this.#buckets.list());
+    return await this.#life.run(() => this.#buckets.list());
   }
 
   async deleteBucket(name: string, options: { abortUploads?: boolean | undefined } = {}): Promise<void> {
     checkOptions("deleteBucket", options, { abortUploads: true });
     const { abortUploads = false } = options;
-    await this.#run(() => this.#opened.storage.reserve.use(() => this.#buckets.delete(name, abortUploads)));
+    await this.#life.run(() => this.#opened.storage.reserve.use(() => this.#buckets.delete(name, abortUploads)));
   }
 
   async collect(options: Cancel = {}): Promise<Collected> {
     checkOptions("collect", options, { signal: true });
     const { signal } = options;
-    return await this.#run(async () => {
+    return await this.#life.run(async () => {
       // Collects even without the lease: a full disk has no room for a lease, and the collection
       // makes room. The lease only spares other processes the same work.
       const hold = await this.#lease(signal).catch((error: unknown) => {
@@ -115,7 +116,7 @@ export class DirectoryObjects implements ObjectStore {
 
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
     checkOptions("verify", options, { signal: true, repair: true, onProgress: true });
-    return await this.#run(async () => {
+    return await this.#life.run(async () => {
       // Only one process repairs at a time: a second one could move what the first has just
       // restored.
       const hold = options.repair === true ? await this.#lease(options.signal) : undefined;
@@ -132,7 +133,7 @@ export class DirectoryObjects implements ObjectStore {
   }
 
   async close(): Promise<void> {
-    await (this.#closing ??= this.#close());
+    await this.#life.close(() => this.#close());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -140,7 +141,6 @@ export class DirectoryObjects implements ObjectStore {
   }
 
   async #close(): Promise<void> {
-    await Promise.allSettled([...this.#underWay]);
     await this.#announcements.settled();
     await this.#leases.close();
     if (this.#opened.ownsGround) await this.#opened.storage.ground.close();
@@ -165,17 +165,5 @@ export class DirectoryObjects implements ObjectStore {
       opening.catch(() => this.#indexes.delete(path));
     }
     return await opening;
-  }
-
-  async #run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.directory} was closed.`, {});
-    const running = work();
-    const ended = running.then(
-      () => undefined,
-      () => undefined,
-    );
-    this.#underWay.add(ended);
-    void ended.then(() => this.#underWay.delete(ended));
-    return await running;
   }
 }

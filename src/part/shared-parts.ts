@@ -1,6 +1,6 @@
 // The open parts of a store: each is opened once for equal arguments, and all are closed with the
 // store.
-import { holdfastError } from "../errors.ts";
+import { Lifetime } from "../durable/wait/lifetime.ts";
 
 export interface Closable {
   close(): Promise<void>;
@@ -13,14 +13,13 @@ interface SharedPart {
 }
 
 export class SharedParts {
-  readonly #location: string;
   readonly #parts = new Set<SharedPart>();
   /** Parts that a caller has closed. Their work in progress still needs the ground. */
   readonly #ending = new Set<Promise<void>>();
-  #closing: Promise<void> | undefined;
+  readonly #life: Lifetime;
 
   constructor(location: string) {
-    this.#location = location;
+    this.#life = new Lifetime(location);
   }
 
   /** Returns the part opened with the same name and options, or the result of `open`. Throws CLOSED. */
@@ -42,12 +41,12 @@ export class SharedParts {
   }
 
   mustBeOpen(): void {
-    if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.#location} was closed.`, {});
+    this.#life.mustBeOpen();
   }
 
   /** Closes all parts, then their ground. Rejects with the first failure, after everything was closed. */
   async close(closeGround: () => Promise<void>): Promise<void> {
-    await (this.#closing ??= this.#close(closeGround));
+    await this.#life.close(() => this.#close(closeGround));
   }
 
   async #close(closeGround: () => Promise<void>): Promise<void> {

@@ -1,5 +1,6 @@
 // PgHandoff: an open box in a database.
 import type { Cancel, Running, VerifyOptions, VerifyReport } from "../../common.ts";
+import { Lifetime } from "../../durable/wait/lifetime.ts";
 import { holdfastError } from "../../errors.ts";
 import { checkOptions } from "../../format/known-options.ts";
 import { Arrivals } from "../../handoff/deliver/arrivals.ts";
@@ -45,7 +46,7 @@ export class PgHandoff implements Handoff {
   readonly directory: string;
   readonly #box: PgBox;
   readonly #retention: NonNullable<HandoffOptions["retention"]>;
-  readonly #closed = new AbortController();
+  readonly #life: Lifetime;
   readonly #pause: PgPause;
   readonly #loops: Loops;
   readonly #arrivals: Arrivals;
@@ -54,12 +55,12 @@ export class PgHandoff implements Handoff {
   readonly #backlog: Backlog;
   readonly #feed: DeliveryFeed;
   readonly #deliveries: Deliveries;
-  #closing: Promise<void> | undefined;
 
   constructor(box: PgBox, { leaseMs = 30_000, limits = {}, retention = {} }: HandoffOptions = {}) {
     const { ports, signals } = box.ground;
-    const mustBeOpen = (): void => this.#mustBeOpen();
+    const mustBeOpen = (): void => this.#life.mustBeOpen();
     this.directory = box.directory;
+    this.#life = new Lifetime(this.directory);
     this.#box = box;
     this.#retention = { ...retention };
     this.#pause = new PgPause(box);
@@ -79,7 +80,7 @@ export class PgHandoff implements Handoff {
 
   async publish(files: Files, options: PublishOptions = {}): Promise<Published> {
     const publication = checkPublication(files, options);
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     options.signal?.throwIfAborted();
     return await this.#backlog.during((admit) => this.#publisher.publish({ ...publication, admit }));
   }
@@ -134,12 +135,12 @@ export class PgHandoff implements Handoff {
   }
 
   async find(id: string): Promise<TicketInfo | undefined> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return await this.#describe(await findRow(this.#box, id));
   }
 
   async findByKey(key: string): Promise<TicketInfo | undefined> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return await this.find(await idOfKey(this.#box, key));
   }
 
@@ -150,9 +151,9 @@ export class PgHandoff implements Handoff {
 
   async waitFor(id: string, options: Cancel = {}): Promise<TicketInfo> {
     checkOptions("waitFor", options, { signal: true });
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     const { signal } = options;
-    const stop = signal === undefined ? this.#closed.signal : AbortSignal.any([signal, this.#closed.signal]);
+    const stop = signal === undefined ? this.#life.closed : AbortSignal.any([signal, this.#life.closed]);
     const find = async (): Promise<TicketRow | undefined> => {
       const row = await findRow(this.#box, id);
       if (row === undefined) throw noSuchTicket(this.directory, id);
@@ -166,49 +167,49 @@ export class PgHandoff implements Handoff {
 
   async *content(id: string, name: string, options: ContentOptions = {}): AsyncGenerator<Uint8Array> {
     checkOptions("content", options, { signal: true, output: true });
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     yield* readContent(this.#box, id, name, options);
   }
 
   async stats(): Promise<HandoffStats> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return await statsOf(this.#box);
   }
 
   async replay(options: ReplayOptions): Promise<number> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return await replay(this.#box, options);
   }
 
   async discard(options: DiscardOptions): Promise<number> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return await discard(this.#box, options);
   }
 
   async pause(reason?: string): Promise<void> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     await this.#pause.begin(reason);
   }
 
   async resume(): Promise<void> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     await this.#pause.end();
     this.#box.wake();
   }
 
   async collect(options: Cancel = {}): Promise<Collected> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return await collect(this.#box, this.#retention, options);
   }
 
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     return await verifyBox(this.#box, options);
   }
 
   /** Stops its loops, returns its claimed tickets to the queue, and leaves the box. */
   async close(): Promise<void> {
-    await (this.#closing ??= this.#close());
+    await this.#life.close(() => this.#close());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -216,27 +217,18 @@ export class PgHandoff implements Handoff {
   }
 
   async #close(): Promise<void> {
-    this.#closed.abort(this.#closedError());
     await this.#loops.close();
     await this.#feed.close();
     await this.#publisher.close();
   }
 
   async *#list(state: TicketState, options: ListOptions): AsyncGenerator<TicketInfo> {
-    this.#mustBeOpen();
+    this.#life.mustBeOpen();
     yield* listTickets(this.#box, state, options);
   }
 
   async #describe(row: TicketRow | undefined): Promise<TicketInfo | undefined> {
     return row && (await describeRows(this.#box, [row]))[0];
-  }
-
-  #mustBeOpen(): void {
-    if (this.#closing !== undefined) throw this.#closedError();
-  }
-
-  #closedError(): Error {
-    return holdfastError("CLOSED", `${this.directory} was closed.`, {});
   }
 
   #unsupported(what: string): Error {

@@ -1,6 +1,6 @@
 // PgObjects: an object store in a database, with its buckets.
 import type { Cancel, VerifyOptions, VerifyReport } from "../../common.ts";
-import { holdfastError } from "../../errors.ts";
+import { Lifetime } from "../../durable/wait/lifetime.ts";
 import { randomName } from "../../format/id.ts";
 import { checkOptions } from "../../format/known-options.ts";
 import { newSettings } from "../../objects/bucket/bucket-config.ts";
@@ -37,8 +37,7 @@ export class PgObjects implements ObjectStore {
   readonly keysInMemory = 0;
   readonly #context: ObjectsContext;
   readonly #leases: Leases;
-  readonly #underWay = new Set<Promise<unknown>>();
-  #closing: Promise<void> | undefined;
+  readonly #life: Lifetime;
 
   constructor(
     { ground, leases, part }: PgObjectsContext,
@@ -50,6 +49,7 @@ export class PgObjects implements ObjectStore {
     const known = new Map<string, BucketConfig>();
     const onSettings = (bucket: string, settings: BucketConfig): void => void known.set(bucket, settings);
     this.directory = `${ground.location}#objects`;
+    this.#life = new Lifetime(this.directory);
     this.#leases = new Leases(part.path, async () => leases);
     this.#context = {
       database,
@@ -62,7 +62,7 @@ export class PgObjects implements ObjectStore {
       known,
       newId,
       random: () => ports.random.bytes(16),
-      run: (work) => this.#run(work),
+      run: (work) => this.#life.run(work),
     };
   }
 
@@ -71,27 +71,27 @@ export class PgObjects implements ObjectStore {
     options: { versioning?: Versioning | undefined; objectLock?: boolean | undefined } = {},
   ): Promise<Bucket> {
     const settings = newSettings(options);
-    await this.#run(() => createBucket(this.#context, name, settings));
+    await this.#life.run(() => createBucket(this.#context, name, settings));
     return new PgBucket(name, this.#context);
   }
 
   async bucket(name: string): Promise<Bucket> {
-    await this.#run(() => getBucket(this.#context, name));
+    await this.#life.run(() => getBucket(this.#context, name));
     return new PgBucket(name, this.#context);
   }
 
   async findBucket(name: string): Promise<Bucket | undefined> {
-    const found = await this.#run(() => findBucket(this.#context, name));
+    const found = await this.#life.run(() => findBucket(this.#context, name));
     return found && new PgBucket(name, this.#context);
   }
 
   async listBuckets(): Promise<BucketInfo[]> {
-    return await this.#run(() => listBuckets(this.#context));
+    return await this.#life.run(() => listBuckets(this.#context));
   }
 
   async deleteBucket(name: string, options: { abortUploads?: boolean | undefined } = {}): Promise<void> {
     checkOptions("deleteBucket", options, { abortUploads: true });
-    await this.#run(() => deleteBucket(this.#context, name, options.abortUploads === true));
+    await this.#life.run(() => deleteBucket(this.#context, name, options.abortUploads === true));
   }
 
   async collect(options: Cancel = {}): Promise<Collected> {
@@ -101,7 +101,7 @@ export class PgObjects implements ObjectStore {
 
   /** Collects as if at another time. */
   async collectAs(options: CollectOptions): Promise<Collected> {
-    return await this.#run(async () => {
+    return await this.#life.run(async () => {
       const hold = await this.#leases.acquire("collect", options.signal ?? new AbortController().signal);
       try {
         return await collectRows(this.#context, options);
@@ -114,11 +114,11 @@ export class PgObjects implements ObjectStore {
 
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
     checkOptions("verify", options, { signal: true, repair: true, onProgress: true });
-    return await this.#run(() => verifyObjects(this.#context, options));
+    return await this.#life.run(() => verifyObjects(this.#context, options));
   }
 
   async close(): Promise<void> {
-    await (this.#closing ??= this.#close());
+    await this.#life.close(() => this.#close());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -126,21 +126,8 @@ export class PgObjects implements ObjectStore {
   }
 
   async #close(): Promise<void> {
-    await Promise.allSettled([...this.#underWay]);
     await this.#leases.close();
     // A collection removes a row that stays.
     await this.#context.turns.close().catch(() => undefined);
-  }
-
-  async #run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.directory} was closed.`, {});
-    const running = work();
-    const ended = running.then(
-      () => undefined,
-      () => undefined,
-    );
-    this.#underWay.add(ended);
-    void ended.then(() => this.#underWay.delete(ended));
-    return await running;
   }
 }

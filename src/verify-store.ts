@@ -9,7 +9,7 @@ import { TablePathLocks } from "./locks/path/table-path-locks.ts";
 import { isBeingAdopted } from "./part/adoption.ts";
 import { moveAside, type AsideDirectory } from "./part/aside.ts";
 import { Findings } from "./part/findings.ts";
-import { checkGround, remakeGround, type GroundCheck } from "./part/ground-check.ts";
+import { checkGround, repairGround, type GroundCheck } from "./part/ground-check.ts";
 import { directoryOf, isPostgres } from "./ports/node/location.ts";
 import { openNodePorts } from "./ports/node/ports.ts";
 import type { Ports } from "./ports/ports.ts";
@@ -36,7 +36,7 @@ export async function verifyStore(
   const before = await check(ports, directory, repair);
   if (!repair || before.report.ok) return before.report;
   if (before.hasGround) await remakeRecord(ports, directory);
-  else if (await remakeGround(ports, new StoreLayout(directory).ground, asideOf(ports, directory)))
+  else if (await repairGround(ports, new StoreLayout(directory).ground, asideOf(ports, directory)))
     await (await createStore(ports, directory)).close();
   const { ok, checked, problems } = (await check(ports, directory, repair)).report;
   const mended = before.report.problems.map((problem) =>
@@ -60,7 +60,7 @@ export async function verifyPathLocks(
   if (!(await isThere(ports.disk, `${path}/names.json`)) || (await isStore(ports.disk, directory))) return undefined;
   const aside = asideOf(ports, path);
   const findings = new Findings(restore);
-  const isRemade = repair && (await remakeGround(ports, path, aside));
+  const isRemade = repair && (await repairGround(ports, path, aside));
   const remedy = "It is in aside/. The next process makes it anew.";
   if (isRemade) findings.damage({ path }, "The record of the ground cannot be read.", remedy, { repaired: true });
   await findings.attempt({ path }, "The ground of these locks", async () => {

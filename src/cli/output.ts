@@ -3,15 +3,15 @@
 import { styleText } from "node:util";
 
 /** The members of a stream that the command line uses. */
-export interface Sink {
+export interface OutputSink {
   write(text: string | Uint8Array, onWritten?: () => void): unknown;
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
 }
 
 export interface Streams {
-  readonly stdout: Sink;
-  readonly stderr: Sink;
+  readonly stdout: OutputSink;
+  readonly stderr: OutputSink;
 }
 
 export type Style = "green" | "yellow" | "red" | "bold" | "dim";

@@ -7,12 +7,12 @@ import { endHelp } from "./help.ts";
 import { hidingPasswords } from "./commands/location.ts";
 import { Output, type Streams } from "./output.ts";
 import { findUnknownVerb, ownArguments, spellingOf, wordsOf } from "./own-words.ts";
-import type { Pipes, Register, Run } from "./run.ts";
+import type { Pipes, RegisterCommand, Run } from "./run.ts";
 
 interface ListedCommand {
   readonly summary: string;
   /** Loads only the command that is used: short commands in scripts must start fast. */
-  readonly load: () => Promise<Register>;
+  readonly load: () => Promise<RegisterCommand>;
 }
 
 /** All commands, in the order of the help page. */

@@ -29,4 +29,4 @@ export interface Run {
 }
 
 /** Adds options, verbs and the action to a command, which has its name and summary. */
-export type Register = (command: Command, run: Run) => void;
+export type RegisterCommand = (command: Command, run: Run) => void;

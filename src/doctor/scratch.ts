@@ -49,10 +49,10 @@ export async function withScratch<T>(
   try {
     result = await action(scratch);
   } catch (error) {
-    await removeStubborn(ports, scratch);
+    await removePatiently(ports, scratch);
     throw error;
   }
-  if (await removeStubborn(ports, scratch)) return { result };
+  if (await removePatiently(ports, scratch)) return { result };
   return { result, leftBehind: leftBehind(scratch) };
 }
 
@@ -103,7 +103,7 @@ const removalPauseMs = 200;
  * Returns true once it is gone. A scanner, or a client that keeps a removed file until its last close, can delay
  * that.
  */
-export async function removeStubborn(ports: Ports, path: string): Promise<boolean> {
+export async function removePatiently(ports: Ports, path: string): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     try {
       if (await removeDirectory(ports.disk, path)) return true;

@@ -16,7 +16,7 @@ import {
   checkWrite,
 } from "./model/arguments.ts";
 import type {
-  Added,
+  AddResult,
   AddOptions,
   Change,
   ChangeContent,
@@ -134,7 +134,7 @@ export class FolderFiles implements FileOperations {
     await this.#life.run(() => updateFile(this.#context, path, changeBytes, options));
   }
 
-  async add(path: string, staged: string, options: AddOptions = {}): Promise<Added> {
+  async add(path: string, staged: string, options: AddOptions = {}): Promise<AddResult> {
     checkAdd(path, staged, options);
     return await this.#life.run(async () => {
       options.signal?.throwIfAborted();

@@ -8,7 +8,7 @@ import { ObjectBucket, type BucketUse } from "./bucket/object-bucket.ts";
 import type { OpenedObjects } from "./bucket/open-objects.ts";
 import type { OpenBucket } from "./bucket/open-bucket.ts";
 import { Announcements } from "./listing/announcements.ts";
-import { KeyIndex, mergeAt } from "./listing/key-index.ts";
+import { KeyIndex, announcementsBeforeMerge } from "./listing/key-index.ts";
 import { mergeKeys, type OpenedIndex } from "./listing/listed-keys.ts";
 import { Collector } from "./collect/collect.ts";
 import { verifyObjects } from "./collect/verify.ts";
@@ -28,7 +28,9 @@ export class DirectoryObjects implements ObjectStore {
   readonly #buckets: Buckets;
   readonly #use: BucketUse;
   readonly #leases: Leases;
-  readonly #announcements = new Announcements((bucket) => mergeKeys(bucket, this.#indexOf(bucket), mergeAt));
+  readonly #announcements = new Announcements((bucket) =>
+    mergeKeys(bucket, this.#indexOf(bucket), announcementsBeforeMerge),
+  );
   /** By the directory of the index: a bucket that is created again has a new directory. */
   readonly #indexes = new Map<string, Promise<KeyIndex>>();
   readonly #life: Lifetime;

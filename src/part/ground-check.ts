@@ -64,7 +64,7 @@ export function remedyOf(repair: boolean): string {
  * Moves an unreadable ground record aside; the next process that joins creates a new one. Returns false if nothing
  * was done: the record is readable, or another process may be using it.
  */
-export async function remakeGround(ports: Ports, directory: string, aside: AsideDirectory): Promise<boolean> {
+export async function repairGround(ports: Ports, directory: string, aside: AsideDirectory): Promise<boolean> {
   try {
     await Ground.openUnjoined(ports, directory);
     return false;

@@ -16,7 +16,7 @@ export interface PgPart {
   readonly path: string;
 }
 
-export interface PartWanted {
+export interface WantedPart {
   readonly store: string;
   readonly room: PgPartKind;
   readonly name: string;
@@ -37,7 +37,7 @@ export interface PartWanted {
 export async function openPart(
   database: Database,
   { clock, random }: Pick<Ports, "clock" | "random">,
-  { store, room, name, rows = "select p from made", create = true, id }: PartWanted,
+  { store, room, name, rows = "select p from made", create = true, id }: WantedPart,
 ): Promise<PgPart> {
   const path = `/${store}/${room}${name === "" ? "" : `/${name}`}`;
   const find = async (): Promise<{ p: number; id: string } | undefined> => {

@@ -9,7 +9,7 @@ import type { LogFiles } from "../../../src/events/log/log-files.ts";
 import type { Head } from "../../../src/events/log/publish/head-file.ts";
 import { LocalPublisher, type LocalPublisherClasses } from "../../../src/events/log/publish/local-publisher.ts";
 import { LogTail } from "../../../src/events/log/publish/log-tail.ts";
-import { linesBehind, parsedEndOf, PublishedEnd } from "../../../src/events/log/publish/published-end.ts";
+import { linesAfter, parsedEndOf, PublishedEnd } from "../../../src/events/log/publish/published-end.ts";
 import { WriteSessionLost, type WriterGate, type WriteSession } from "../../../src/events/log/publish/publisher.ts";
 import { Recovery } from "../../../src/events/log/publish/recovery.ts";
 import { SharePublisher } from "../../../src/events/log/publish/share-publisher.ts";
@@ -87,7 +87,7 @@ class CopiesInDoubt extends LogTail {
 /** Writes unpublished lines again at their offset, although their writer may still write there. */
 class RewritesBesideAnother extends Recovery {
   override async rescue(tip: Tip): Promise<Tip> {
-    const { lines, end } = await linesBehind(this.files, tip);
+    const { lines, end } = await linesAfter(this.files, tip);
     if (lines.length > 0) await this.tail.writeAgain(tip, lines, end);
     return await this.tail.startSegment(end, []);
   }

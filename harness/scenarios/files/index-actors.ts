@@ -165,7 +165,7 @@ export async function followLog({ log }: IndexProcess, tenure: Tenure): Promise<
   // Works on one change after the other. Changes whose paths are locked get a ticket at the second attempt.
   do {
     await log.begin(tenure, 1);
-    await Promise.all(tenure.inHand.values());
+    await Promise.all(tenure.inProgress.values());
     if (tenure.failure !== undefined) throw tenure.failure.error;
   } while (tenure.open.size > 0);
   mustHold(await log.save(tenure), "the log worker has lost its lease");

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 export type Parameters = Readonly<Record<string, string | number | boolean | undefined>>;
 
-export class Refused extends Error {
+export class RefusedRequest extends Error {
   readonly status: number;
 
   constructor(status: number, message: string) {
@@ -23,11 +23,11 @@ export function addressOf(route: string, parameters: Parameters = {}): string {
 
 async function send<T>(address: string, init: RequestInit = {}): Promise<T> {
   const answer = await fetch(address, init).catch(() => {
-    throw new Refused(0, "The console does not answer. Is it still running?");
+    throw new RefusedRequest(0, "The console does not answer. Is it still running?");
   });
   const body = (await answer.json().catch(() => ({}))) as { error?: { message: string } } & T;
   if (answer.ok) return body;
-  throw new Refused(answer.status, body.error?.message ?? `The console answered ${answer.status}.`);
+  throw new RefusedRequest(answer.status, body.error?.message ?? `The console answered ${answer.status}.`);
 }
 
 export async function get<T>(route: string, parameters?: Parameters): Promise<T> {

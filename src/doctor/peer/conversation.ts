@@ -13,8 +13,8 @@ import {
 } from "./greeting.ts";
 import { judgeLocks, tryLocks } from "./lock-round.ts";
 import type { PeerSession } from "./session.ts";
-import { judgeAbsence, judgeListing, judgePresence, judgeReplacement } from "./sight-verdicts.ts";
-import { measureSight } from "./sight.ts";
+import { judgeAbsence, judgeListing, judgePresence, judgeReplacement } from "./visibility-verdicts.ts";
+import { measureVisibility } from "./visibility.ts";
 
 export interface Conversation {
   readonly peer: DoctorPeer;
@@ -39,11 +39,11 @@ export async function converse(session: PeerSession, own: DoctorReport): Promise
     const creates = await contend(session, "create");
     add("create", "Does an exclusive create have one winner when both try?", judgeContest("create", creates));
     add("os-lock", "Does an OS lock of one keep out the other?", judgeLocks(await tryLocks(session)));
-    const sight = await measureSight(session);
-    add("listing", "How soon does a listing show what the other made?", judgeListing(sight));
-    add("absence", "Is a name found that was absent a moment ago?", judgeAbsence(sight));
-    add("presence", "Can a file still be opened that the other removed?", judgePresence(sight));
-    add("replacement", "Is a file read new that the other replaced?", judgeReplacement(sight));
+    const seen = await measureVisibility(session);
+    add("listing", "How soon does a listing show what the other made?", judgeListing(seen));
+    add("absence", "Is a name found that was absent a moment ago?", judgeAbsence(seen));
+    add("presence", "Can a file still be opened that the other removed?", judgePresence(seen));
+    add("replacement", "Is a file read new that the other replaced?", judgeReplacement(seen));
   } else add("version", "Do both run the same version of Holdfast?", otherVersion(greetings));
   await session.finish();
   return { peer, checks };

@@ -1,7 +1,7 @@
 // Pairs exactly two of all doctors that look for a peer, however many there are.
 import type { Waiting } from "../../common.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { seeking, type Intent, type Presence, type Sighting } from "./presence.ts";
+import { seeking, type Intent, type Presence, type SeenDoctor } from "./presence.ts";
 
 export type Role = "first" | "second";
 
@@ -51,7 +51,7 @@ export async function findPeer(
  * and only the taker decides, alone and once, so a pair has two members. It uses neither exclusive
  * create nor link: the pair is about to examine those.
  */
-export function decideRole(me: string, intent: Intent, others: readonly Sighting[]): Intent {
+export function decideRole(me: string, intent: Intent, others: readonly SeenDoctor[]): Intent {
   if (intent.state === "accepts") {
     const chosen = others.find(({ id }) => id === intent.whom);
     if (chosen?.intent.state === "takes" && chosen.intent.whom === me) return { state: "with", whom: chosen.id };
@@ -64,6 +64,6 @@ export function decideRole(me: string, intent: Intent, others: readonly Sighting
   return acceptor === undefined ? seeking : { state: "takes", whom: acceptor.id };
 }
 
-function isFree({ intent }: Sighting): boolean {
+function isFree({ intent }: SeenDoctor): boolean {
   return intent.state === "seeks" || intent.state === "accepts";
 }

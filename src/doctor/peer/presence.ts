@@ -14,7 +14,7 @@ export interface Intent {
 
 export const seeking: Intent = { state: "seeks", whom: "nobody" };
 
-export interface Sighting {
+export interface SeenDoctor {
   readonly id: string;
   readonly intent: Intent;
 }
@@ -91,7 +91,7 @@ export class Presence {
   }
 
   /** Returns the doctors known to be alive, lowest id first. */
-  others(): Sighting[] {
+  others(): SeenDoctor[] {
     return [...this.#watched]
       .filter(([id, watched]) => watched.isThere && watched.changed && this.silenceMs(id) < silentMs)
       .map(([id, { intent }]) => ({ id, intent }))

@@ -9,10 +9,10 @@ import { segmentPath } from "../log/format/segment.ts";
 import { TenureChain, type Tenures } from "../log/publish/tenure-chain.ts";
 import { moveAside } from "../../part/aside.ts";
 import type { Findings } from "../../part/findings.ts";
-import { repairable, existingSegments, type PublishedSegments, type ChainedSegment } from "./published.ts";
+import { repairRemedy, existingSegments, type PublishedSegments, type ChainedSegment } from "./published.ts";
 
 /** The remedy if files of several logs, or of several states of one log, are mixed. */
-const mixed = `Restore the whole log into an empty directory. ${repairable}`;
+const mixed = `Restore the whole log into an empty directory. ${repairRemedy}`;
 
 export interface LeftoverCheck {
   readonly segments: readonly ChainedSegment[];

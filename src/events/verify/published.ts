@@ -14,10 +14,10 @@ import { endsAt } from "../log/read/scan.ts";
 import type { Findings } from "../../part/findings.ts";
 
 /** The remedy if there is no backup. */
-export const repairable: string =
+export const repairRemedy: string =
   "Without a backup, `holdfast events verify DIR --repair` keeps what is intact, and moves the rest aside.";
 
-export const restore: string = `Restore the file from a backup. ${repairable}`;
+export const restoreRemedy: string = `Restore the file from a backup. ${repairRemedy}`;
 
 export interface PublishedSegments {
   /** The segment in which the log ends; 0 if it has none. */
@@ -98,7 +98,7 @@ async function findShared(files: LogFiles, findings: Findings): Promise<Publishe
   // Check before opening: that would create an empty chain, which would make the log appear empty.
   if (!(await hasEpochs(files.disk, files.directory))) {
     const what = "The chain of tenures is missing, so nothing records which lines count.";
-    const remedy = `Restore it from a backup of the same moment as the segments. ${repairable}`;
+    const remedy = `Restore it from a backup of the same moment as the segments. ${repairRemedy}`;
     if (segments.length > 0) findings.damage({ path }, what, remedy);
     return { segment: segments.at(-1) ?? 0, isUnsaid: true };
   }

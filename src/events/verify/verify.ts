@@ -13,7 +13,7 @@ import type { LogFiles } from "../log/log-files.ts";
 import type { OpenedLog } from "../open/opened-log.ts";
 import { moveAside } from "../../part/aside.ts";
 import { Findings } from "../../part/findings.ts";
-import { checkGround, remakeGround, remedyOf } from "../../part/ground-check.ts";
+import { checkGround, repairGround, remedyOf } from "../../part/ground-check.ts";
 import { History } from "./history.ts";
 import { checkIndexes } from "./index-check.ts";
 import { reportLeftovers } from "./leftovers.ts";
@@ -21,8 +21,8 @@ import { repairLog, type RepairResult } from "./repair.ts";
 import {
   findPublished,
   findSegments,
-  repairable,
-  restore,
+  repairRemedy,
+  restoreRemedy,
   type PublishedSegments,
   type ChainedSegment,
 } from "./published.ts";
@@ -38,11 +38,11 @@ export async function verify(log: OpenedLog, options: VerifyOptions): Promise<Ve
 
 /** Like `verify`, for a log that may be too damaged to open. */
 export async function verifyDirectory(ports: Ports, directory: string, options: VerifyOptions): Promise<VerifyReport> {
-  const findings = new Findings(restore);
+  const findings = new Findings(restoreRemedy);
   const path = `${directory}/.holdfast`;
   const { clock, random, disk } = ports;
   const aside = { disk, directory, newId: () => makeId(clock.wallMs(), random.bytes(16)) };
-  const isRemade = options.repair === true && (await remakeGround(ports, path, aside));
+  const isRemade = options.repair === true && (await repairGround(ports, path, aside));
   const log = await findings.attempt({ path }, "The ground of this log", () => findUnopenedLog(ports, directory));
   if (log === undefined) return { ok: false, checked: 0, problems: findings.problems };
   const remedy = "It is in aside/, and a new one was created.";
@@ -96,7 +96,7 @@ interface Checked extends VerifyReport {
 
 async function check(files: LogFiles, options: VerifyOptions): Promise<Checked> {
   options.signal?.throwIfAborted();
-  const findings = new Findings(restore);
+  const findings = new Findings(restoreRemedy);
   const { repair = false, signal } = options;
   await checkKinds(files, repair, findings);
   const record = await findRecord(files, findings, repair);
@@ -137,7 +137,7 @@ async function findRecord(files: LogFiles, findings: Findings, repair: boolean):
     findings.damage(
       { path },
       "The record of this log is missing.",
-      `Restore it from a backup: it has the id and the mode of the log. ${repairable}`,
+      `Restore it from a backup: it has the id and the mode of the log. ${repairRemedy}`,
     );
   await checkGate(files, findings, repair);
   return record;

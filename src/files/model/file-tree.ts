@@ -135,12 +135,15 @@ export interface FileInfo {
 }
 
 /** The result of `add`. */
-export interface Added {
+export interface AddResult {
   /** The path of the added directory. Differs from the requested one if `naming` added a suffix. */
   readonly path: string;
   /** Id of the indexing task that still holds the tree lock; empty if there is nothing to do. */
   readonly task: string;
 }
+
+/** @deprecated Use `AddResult`. */
+export type Added = AddResult;
 
 /** A change in the change log. */
 export interface Change {
@@ -262,7 +265,7 @@ export interface FileOperations extends AsyncDisposable {
    * INVALID_PATH if `staged` cannot be used, CROSS_DEVICE if it lies on another file system, and
    * INDEX_FAILED.
    */
-  add(path: string, staged: string, options?: AddOptions): Promise<Added>;
+  add(path: string, staged: string, options?: AddOptions): Promise<AddResult>;
   /** Removes a file or a directory with its content. Throws NO_SUCH_FILE and INDEX_FAILED. */
   remove(path: string, options?: FileOptions): Promise<void>;
   /**

@@ -2,7 +2,7 @@
 // directory is indexed: the ticket carries it to the worker.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { isWithin } from "../../format/path-key.ts";
-import type { Added, AddOptions } from "../model/file-tree.ts";
+import type { AddResult, AddOptions } from "../model/file-tree.ts";
 import {
   commit,
   type OperationCall,
@@ -27,7 +27,7 @@ export async function addDirectory(
   path: string,
   staged: StagedDirectory,
   { naming = "replace", ...options }: AddOptions,
-): Promise<Added> {
+): Promise<AddResult> {
   const call: OperationCall = { name: "add", path, ...options };
   const add = naming === "suffix" ? addUnderFreeName : addAt;
   const added = await add(context, call, staged, naming);

@@ -29,7 +29,7 @@ const heldPauseMs = { min: 2, max: 100 };
 /** How many changes are read ahead. */
 const windowMax = 1_000;
 /** How many changes are processed in parallel. If the worker dies, this many get a ticket: one may be the cause. */
-export const inHandMax = 16;
+export const inProgressMax = 16;
 /** A checkpoint only saves checking changes again, so it need not follow each of them. */
 const savesEvery = { changes: 250, ms: 1_000 };
 /** If more changes than this precede the checkpoint, none is checked: `settled` finds the lost ones. */
@@ -49,7 +49,7 @@ export interface Tenure {
   /** Changes that were read and have neither an outcome nor a ticket yet; by number, in order. */
   readonly open: Map<number, Change>;
   /** Open changes in progress. */
-  readonly inHand: Map<number, Promise<void>>;
+  readonly inProgress: Map<number, Promise<void>>;
   /** When the paths of an open change were first found locked. */
   readonly heldSinceMs: Map<number, number>;
   /** Changes up to this one may already have an outcome. */
@@ -97,9 +97,9 @@ export class LogWorker {
       const tenure = await this.take(checkpoints, hold.fence, AbortSignal.any([signals.lettingGo, hold.signal]));
       if (tenure === undefined) return "lost";
       try {
-        return await this.#follow(tenure, Math.min(concurrency, inHandMax), signals.stopping, mayWork);
+        return await this.#follow(tenure, Math.min(concurrency, inProgressMax), signals.stopping, mayWork);
       } finally {
-        await Promise.all(tenure.inHand.values());
+        await Promise.all(tenure.inProgress.values());
       }
     });
   }
@@ -129,7 +129,7 @@ export class LogWorker {
     const { isOver } = (await checkpoints.read()).state;
     const work = await checkpoints.take(fence);
     if (work === undefined) return undefined;
-    const maps = { open: new Map(), inHand: new Map(), heldSinceMs: new Map() };
+    const maps = { open: new Map(), inProgress: new Map(), heldSinceMs: new Map() };
     const mayBeDoneUpTo = await this.#tree.changes.last();
     const tenure: Tenure = { work, signal, ...maps, mayBeDoneUpTo, last: work.saved.position };
     const isTaken = await work.orLost(async () => {
@@ -141,14 +141,14 @@ export class LogWorker {
   }
 
   /** Reads further changes, and starts work on those whose holds are over. */
-  async begin(tenure: Tenure, concurrency: number = inHandMax): Promise<void> {
+  async begin(tenure: Tenure, concurrency: number = inProgressMax): Promise<void> {
     await this.#read(tenure);
-    const { open, inHand } = tenure;
-    const waiting = [...open.values()].filter(({ number }) => !inHand.has(number)).slice(0, windowMax);
-    if (waiting.length === 0 || inHand.size >= concurrency) return;
+    const { open, inProgress } = tenure;
+    const waiting = [...open.values()].filter(({ number }) => !inProgress.has(number)).slice(0, windowMax);
+    if (waiting.length === 0 || inProgress.size >= concurrency) return;
     const isFree = await this.findFree(waiting);
     for (const change of waiting) {
-      if (inHand.size >= concurrency) return;
+      if (inProgress.size >= concurrency) return;
       if (await isFree(change)) this.#start(tenure, change);
       else await this.#keep(tenure, change);
     }
@@ -211,7 +211,7 @@ export class LogWorker {
   ): Promise<WorkOutcome> {
     const tree = this.#tree;
     const { clock, watch } = tree.ground.ports;
-    const { work, open, inHand, signal } = tenure;
+    const { work, open, inProgress, signal } = tenure;
     let watched = { block: "", stop: (): void => undefined };
     let [savedAtMs, heldMs]: number[] = [clock.monotonicMs(), heldPauseMs.min];
     try {
@@ -226,7 +226,7 @@ export class LogWorker {
         if (!(await work.orLost(async () => (await this.begin(tenure, concurrency), true)))) return "lost";
         if (tenure.failure !== undefined) throw tenure.failure.error;
         if (signal.aborted) return "lost";
-        const isHeld = open.size > inHand.size && inHand.size < concurrency;
+        const isHeld = open.size > inProgress.size && inProgress.size < concurrency;
         heldMs = tenure.last > last ? heldPauseMs.min : Math.min(heldPauseMs.max, 2 * (heldMs ?? 0));
         const [nowMs, unsaved] = [clock.monotonicMs(), tenure.last - work.saved.position];
         if (unsaved >= savesEvery.changes || (unsaved > 0 && nowMs - (savedAtMs ?? 0) >= savesEvery.ms)) {
@@ -237,7 +237,7 @@ export class LogWorker {
         const idleMs = isDone ? pauseMs : Math.min(pauseMs, savesEvery.ms);
         await this.#sleeper.sleep(isHeld ? heldMs : idleMs, stopping).catch(() => undefined);
       }
-      await Promise.all(inHand.values());
+      await Promise.all(inProgress.values());
     } finally {
       watched.stop();
     }
@@ -261,10 +261,10 @@ export class LogWorker {
         },
       )
       .finally(() => {
-        tenure.inHand.delete(number);
+        tenure.inProgress.delete(number);
         this.wake();
       });
-    tenure.inHand.set(number, working);
+    tenure.inProgress.set(number, working);
   }
 
   /** Processes a change; ends when the change has an outcome or a ticket. */
@@ -322,7 +322,7 @@ export class LogWorker {
     const { outcomes } = this.#context.derived;
     const { position } = work.saved;
     const numbers = await withoutOutcome(outcomes, position, Math.min(mayBeDoneUpTo, position + windowMax));
-    for (const number of numbers.slice(0, inHandMax)) await this.#publish(number, { deaths: 1 });
+    for (const number of numbers.slice(0, inProgressMax)) await this.#publish(number, { deaths: 1 });
   }
 
   async #read(tenure: Tenure): Promise<void> {

@@ -33,7 +33,7 @@ export class Worker {
   readonly #indexer: Indexer;
   readonly #sidecars: Sidecars;
   readonly #archives: SessionArchives;
-  #inHand = 0;
+  #inProgress = 0;
   /** How many of them wait for a lock, or for room on the disk. */
   #waiting = 0;
   #onlyWaits: (() => void) | undefined;
@@ -52,7 +52,7 @@ export class Worker {
 
   readonly handle = async (delivery: Delivery): Promise<unknown> => {
     const { waits } = this.#context;
-    this.#inHand++;
+    this.#inProgress++;
     try {
       const { failures, deaths } = await this.#earlierAttempts(delivery);
       this.#failures.set(delivery.id, failures);
@@ -69,7 +69,7 @@ export class Worker {
       await delivery.postpone({ delayMs: waits.nextPauseMs(delivery.id) });
       return undefined;
     } finally {
-      this.#inHand--;
+      this.#inProgress--;
       this.#tellIfOnlyWaiting();
     }
   };
@@ -294,7 +294,7 @@ export class Worker {
   }
 
   #tellIfOnlyWaiting(): void {
-    if (this.#waiting === this.#inHand) this.#onlyWaits?.();
+    if (this.#waiting === this.#inProgress) this.#onlyWaits?.();
   }
 }
 

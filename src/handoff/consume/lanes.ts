@@ -7,7 +7,7 @@ import type { Box } from "../box/box.ts";
 import { laneCount, laneOf } from "../box/layout.ts";
 import { ticketKind } from "../model/manifest.ts";
 import { findTicketName, inLaneOf, type TicketName } from "../model/ticket-name.ts";
-import { findWhole } from "../publish/staged.ts";
+import { findReadableTicket } from "../publish/staged.ts";
 import { returnDeadTickets } from "../recover/return-tickets.ts";
 import { claimTicket, type ClaimResult } from "./claim.ts";
 import type { KeptLeases, Lease } from "./kept-leases.ts";
@@ -118,7 +118,7 @@ async function isWorkedIn(box: Box, lane: number, { holder }: HolderSession): Pr
     const directory = box.layout.processing(other);
     for (const text of await box.names(directory)) {
       if (findTicketName(text)?.rank === undefined) continue;
-      const group = (await findWhole(box, `${directory}/${text}`))?.manifest.group;
+      const group = (await findReadableTicket(box, `${directory}/${text}`))?.manifest.group;
       if (group !== undefined && laneOf(group) === lane) return true;
     }
   }

@@ -14,7 +14,7 @@ import { failPermanently } from "../consume/settle.ts";
 import { checkText } from "../model/arguments.ts";
 import { priorityDefault } from "../model/manifest.ts";
 import type { Publication, Published, WrittenFile } from "../model/publication.ts";
-import { findTicket, orUndefined } from "../operate/find.ts";
+import { findTicket, undefinedIfDamaged } from "../operate/find.ts";
 import type { BoxPublisher } from "../publish/box-publisher.ts";
 import { sha256Of, type ReportFault } from "./candidates.ts";
 import { fileName, type ClaimEntry, type ClaimOrigin } from "./claim-entry.ts";
@@ -151,7 +151,7 @@ class Handover {
 
   /** True if the ticket that owns the key has other bytes than this claim. */
   async isOther(box: Box, key: string): Promise<boolean> {
-    const first = await orUndefined(findOwner(box, box.layout.key(key)));
+    const first = await undefinedIfDamaged(findOwner(box, box.layout.key(key)));
     if (first === undefined) return false;
     const bytesOf = (files: readonly Pick<WrittenFile, "sha256">[]): string =>
       files.map(({ sha256 }) => sha256).sort().join(); // prettier-ignore

@@ -7,7 +7,7 @@ import { moveOnce } from "../../durable/publish/publish.ts";
 import { findRecord, isUnreadable } from "../../durable/publish/record-file.ts";
 import { randomName } from "../../format/id.ts";
 import type { Box } from "../box/box.ts";
-import { orUndefined } from "../operate/find.ts";
+import { undefinedIfDamaged } from "../operate/find.ts";
 import { releaseKey } from "../operate/key-release.ts";
 import type { Committed } from "./ledger.ts";
 import { committedKind, ledgerFileKind, recordName } from "./ledger.ts";
@@ -77,5 +77,5 @@ async function findTrashed(box: Box, trashed: string): Promise<Committed | undef
       throw error;
     }
   }
-  return await orUndefined(findRecord(box.disk, committedKind, `${trashed}/${recordName}`));
+  return await undefinedIfDamaged(findRecord(box.disk, committedKind, `${trashed}/${recordName}`));
 }

@@ -12,7 +12,7 @@ import { findCommitted, type LedgerEntry } from "../ledger/ledger.ts";
 import type { AttemptNote, TicketInfo } from "../model/handoff.ts";
 import { priorityDefault, ticketKind, type Manifest, type Ticket } from "../model/manifest.ts";
 import { attemptOf, type TicketName } from "../model/ticket-name.ts";
-import { findTicket, orUndefined } from "./find.ts";
+import { findTicket, undefinedIfDamaged } from "./find.ts";
 import type { FoundTicket } from "./tickets.ts";
 
 /** Returns undefined if the ticket has moved. */
@@ -20,7 +20,7 @@ export async function describeTicket(box: Box, found: FoundTicket): Promise<Tick
   const { name, path, state, holder } = found;
   const read = await readTicket(box, found);
   if (read === undefined) return undefined;
-  const progress = state === "processing" ? await orUndefined(findProgress(box, name)) : undefined;
+  const progress = state === "processing" ? await undefinedIfDamaged(findProgress(box, name)) : undefined;
   const info = holder === undefined ? undefined : await box.ground.findHolder(holder);
   const common = {
     attempt: attemptOf(name),
@@ -53,8 +53,8 @@ async function findEntry(box: Box, { id, key }: Manifest, name: TicketName): Pro
   if (key === id && name.claims === 0) return undefined;
   const path = box.layout.ledger(key, name.replays);
   // Only on a local disk: on a share, this would be one more request.
-  if (box.disk.volume.kind === "local" && !(await orUndefined(box.disk.canOpen(path)))) return undefined;
-  return await orUndefined(findCommitted(box, path));
+  if (box.disk.volume.kind === "local" && !(await undefinedIfDamaged(box.disk.canOpen(path)))) return undefined;
+  return await undefinedIfDamaged(findCommitted(box, path));
 }
 
 /**
@@ -114,7 +114,7 @@ const claimsAskedMax = 20;
 export async function historyOf(box: Box, name: TicketName): Promise<AttemptNote[]> {
   const history: AttemptNote[] = [];
   for (const claim of (await notedClaims(box, name)).slice(-notesMax)) {
-    const note = await orUndefined(findRecord(box.disk, noteKind, box.layout.note(name.id, String(claim))));
+    const note = await undefinedIfDamaged(findRecord(box.disk, noteKind, box.layout.note(name.id, String(claim))));
     if (note === undefined) continue;
     const { attempt, at, outcome, reason } = note;
     history.push({ attempt, at: new Date(at), outcome, reason });

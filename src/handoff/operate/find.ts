@@ -18,8 +18,8 @@ const roundsMax = 3;
  * States in the order in which tickets pass through them: a ticket that moves during the search is
  * found in a later one.
  */
-export const unfinished: readonly TicketState[] = ["delayed", "incoming", "processing", "error"];
-const everywhere: readonly TicketState[] = [...unfinished, "archive"];
+export const unfinishedStates: readonly TicketState[] = ["delayed", "incoming", "processing", "error"];
+const everywhere: readonly TicketState[] = [...unfinishedStates, "archive"];
 
 /** Known properties of a ticket beside its id. */
 interface TicketHint {
@@ -58,7 +58,7 @@ async function likelyDirectories(box: Box, id: string, hint: TicketHint): Promis
   const { layout } = box;
   const madeMs = idTimeMs(id);
   // If the producer gave no key, the id is the key.
-  const entry = await orUndefined(findCommitted(box, layout.ledger(hint.key ?? id, 0)));
+  const entry = await undefinedIfDamaged(findCommitted(box, layout.ledger(hint.key ?? id, 0)));
   if (entry?.committed.id === id) {
     const doneMs = Date.parse(entry.committed.at);
     // The commit precedes the move to the archive, so the ticket may be in the directory of the
@@ -87,14 +87,14 @@ async function likelyDirectories(box: Box, id: string, hint: TicketHint): Promis
 
 /** Returns the ticket that won `key`, or whose id is `key`. Returns undefined if there is none. */
 export async function findTicketByKey(box: Box, key: string): Promise<FoundTicket | undefined> {
-  const first = await orUndefined(findOwner(box, box.layout.key(key)));
+  const first = await undefinedIfDamaged(findOwner(box, box.layout.key(key)));
   if (first === undefined) return await findTicket(box, key);
   const { id, priority, group } = first.manifest;
   return await findTicket(box, id, { key, priority, group });
 }
 
 /** Returns undefined for a damaged record: `verify` reports it, and a search continues without it. */
-export async function orUndefined<T>(reading: Promise<T | undefined>): Promise<T | undefined> {
+export async function undefinedIfDamaged<T>(reading: Promise<T | undefined>): Promise<T | undefined> {
   try {
     return await reading;
   } catch (error) {

@@ -12,7 +12,7 @@ import { nameExists } from "../box/names.ts";
 import { findCommitted } from "../ledger/ledger.ts";
 import type { Ticket } from "../model/manifest.ts";
 import { formatTicketName, newTicketName } from "../model/ticket-name.ts";
-import { findTicket, orUndefined, unfinished } from "./find.ts";
+import { findTicket, undefinedIfDamaged, unfinishedStates } from "./find.ts";
 
 const prefix = "key-";
 /** `key-<hash>-<random>`; older builds wrote `key-<random>`. */
@@ -33,7 +33,7 @@ export async function releaseKey(box: Box, key: string, goneId: string): Promise
   // most keys still have a ledger entry.
   if (await isCommitted(box, key)) return;
   const path = box.layout.key(key);
-  const ticket = await orUndefined(findOwner(box, path));
+  const ticket = await undefinedIfDamaged(findOwner(box, path));
   if (ticket === undefined || (await isWaiting(box, ticket, goneId))) return;
   // Renamed, not unlinked: another ticket may have won the key since it was read.
   const name = `${prefix}${path.slice(path.lastIndexOf("/") + 1)}-${randomName(box.ground.ports.random.bytes(16))}`;
@@ -55,7 +55,7 @@ export async function finishKey(box: Box, trashed: string, goneId?: string): Pro
 }
 
 async function findTrashed(box: Box, trashed: string): Promise<Ticket | undefined> {
-  const tickets = await orUndefined(findRecord(box.disk, keyFileKind, trashed));
+  const tickets = await undefinedIfDamaged(findRecord(box.disk, keyFileKind, trashed));
   const hash = hashPattern.exec(trashed.slice(trashed.lastIndexOf("/") + 1))?.[1];
   return tickets && (hash === undefined ? tickets[0] : ownerOf(box, tickets, hash));
 }
@@ -96,7 +96,7 @@ async function isWaiting(box: Box, ticket: Ticket, goneId: string | undefined): 
   const { id } = ticket.manifest;
   if (id === goneId) return false;
   // Staging is checked first: a ticket is staged before it is anywhere else.
-  return (await isStaged(box, ticket)) || (await findTicket(box, id, ticket.manifest, unfinished)) !== undefined;
+  return (await isStaged(box, ticket)) || (await findTicket(box, id, ticket.manifest, unfinishedStates)) !== undefined;
 }
 
 async function isStaged(box: Box, { stagedBy, manifest }: Ticket): Promise<boolean> {

@@ -5,7 +5,7 @@ import { findRecord } from "../../durable/publish/record-file.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { ticketStates, type HandoffStats, type TicketState } from "../model/handoff.ts";
 import { ticketKind } from "../model/manifest.ts";
-import { orUndefined } from "./find.ts";
+import { undefinedIfDamaged } from "./find.ts";
 import type { Pause } from "./pause.ts";
 import { directoriesOf, ticketsOf, type FoundTicket } from "./tickets.ts";
 
@@ -56,7 +56,7 @@ class Oldest {
       const minuteMs = findMinuteMs(directory.slice(directory.lastIndexOf("/") + 1)) ?? 0;
       // The tickets of later minutes are younger.
       if (minuteMs > sinceMs) continue;
-      const ticket = await orUndefined(findRecord(box.disk, ticketKind, path));
+      const ticket = await undefinedIfDamaged(findRecord(box.disk, ticketKind, path));
       if (ticket === undefined) continue;
       const { createdAt, notBefore } = ticket.manifest;
       // A returned ticket is in the minute of its return, not in that of its creation.

@@ -7,7 +7,7 @@ import { moveOnce } from "../../durable/publish/publish.ts";
 import { findRecord } from "../../durable/publish/record-file.ts";
 import type { Box } from "../box/box.ts";
 import { ticketKind } from "../model/manifest.ts";
-import { orUndefined } from "./find.ts";
+import { undefinedIfDamaged } from "./find.ts";
 import { finishKey, isTrashedKey, releaseKey } from "./key-release.ts";
 import { type FoundTicket } from "./tickets.ts";
 
@@ -48,7 +48,7 @@ export async function emptyTrash(box: Box, { signal }: Cancel = {}): Promise<voi
 }
 
 async function finish(box: Box, trashed: string, id: string, claims: number): Promise<number> {
-  const ticket = await orUndefined(findRecord(box.disk, ticketKind, trashed));
+  const ticket = await undefinedIfDamaged(findRecord(box.disk, ticketKind, trashed));
   await removeTree(box.disk, box.layout.payload(id));
   for (let claim = 1; claim <= claims; claim++) await removeTree(box.disk, box.layout.note(id, String(claim)));
   await removeTree(box.disk, box.layout.note(id, "progress"));

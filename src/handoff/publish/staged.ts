@@ -118,7 +118,7 @@ async function findStaged(box: Box, path: string): Promise<Ticket | undefined> {
 }
 
 /** Returns undefined also for a ticket that is damaged, or that this process cannot read. */
-export async function findWhole(box: Box, path: string): Promise<Ticket | undefined> {
+export async function findReadableTicket(box: Box, path: string): Promise<Ticket | undefined> {
   try {
     return await findRecordSurely(box.disk, ticketKind, path);
   } catch (error) {

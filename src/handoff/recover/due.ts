@@ -5,7 +5,7 @@ import { findMinuteMs } from "../box/layout.ts";
 import { priorityDefault, type Ticket } from "../model/manifest.ts";
 import { findTicketName, unparkedOf, type TicketName } from "../model/ticket-name.ts";
 import { enter, type TicketDestination } from "../publish/enter.ts";
-import { findWhole } from "../publish/staged.ts";
+import { findReadableTicket } from "../publish/staged.ts";
 import { noteLost } from "./lost-note.ts";
 
 /**
@@ -58,7 +58,7 @@ async function enterDueIn(
 }
 
 async function enterDelayed(box: Box, path: string, name: TicketName): Promise<void> {
-  await enter(box, path, unparkedOf(name), destinationOf(await findWhole(box, path)));
+  await enter(box, path, unparkedOf(name), destinationOf(await findReadableTicket(box, path)));
 }
 
 /**
@@ -66,7 +66,7 @@ async function enterDelayed(box: Box, path: string, name: TicketName): Promise<v
  * process may still resume the claim and write its own note, which this one must not displace.
  */
 async function returnParked(box: Box, path: string, name: TicketName): Promise<void> {
-  const ticket = await findWhole(box, path);
+  const ticket = await findReadableTicket(box, path);
   const back = unparkedOf(name);
   if (!(await enter(box, path, back, destinationOf(ticket))) || ticket === undefined) return;
   const until = new Date(name.rank ?? 0).toISOString();

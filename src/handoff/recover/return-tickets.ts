@@ -14,7 +14,7 @@ import { priorityMax } from "../model/manifest.ts";
 import { findTicketName, unrankedOf, type TicketName } from "../model/ticket-name.ts";
 import { emptyTrash } from "../operate/trash.ts";
 import { enter } from "../publish/enter.ts";
-import { findWhole, settleTicket } from "../publish/staged.ts";
+import { findReadableTicket, settleTicket } from "../publish/staged.ts";
 import { noteLost } from "./lost-note.ts";
 
 /** How often a directory is emptied in one run. If entries still arrive, the next run continues. */
@@ -99,7 +99,7 @@ async function returnTickets(box: Box, holder: string): Promise<number> {
 
 /** The name keeps the number of claims, so the next claim counts on. */
 async function returnTicket(box: Box, path: string, name: TicketName, holder: string): Promise<boolean> {
-  const ticket = await findWhole(box, path);
+  const ticket = await findReadableTicket(box, path);
   if (ticket !== undefined) {
     // The note precedes the move, so that the history never shows a later attempt without this one.
     await noteLost(box, ticket, { name, holder, reason: "Its worker died, or was silent for its lease." });

@@ -3,7 +3,7 @@
 // within it.
 import type { Deadline } from "../../durable/wait/deadline.ts";
 import type { Claim } from "../table/claim.ts";
-import { blockersOf, conflictingOf, type Claimant } from "../table/conflict.ts";
+import { blockersOf, conflictingOf, type ListedClaims } from "../table/conflict.ts";
 
 /** Describes a caller to those that wait behind it. */
 export interface CallerNote {
@@ -13,7 +13,7 @@ export interface CallerNote {
 
 const unknownCaller: CallerNote = { sinceMs: 0 };
 
-interface QueuedCaller<T> extends Claimant {
+interface QueuedCaller<T> extends ListedClaims {
   claims: readonly Claim[];
   readonly note: CallerNote;
   /** Set while the caller waits. */
@@ -160,7 +160,7 @@ export class LocalQueue<T = never> {
   }
 }
 
-function haveSameClaims({ claims: mine }: Claimant, { claims: theirs }: Claimant): boolean {
+function haveSameClaims({ claims: mine }: ListedClaims, { claims: theirs }: ListedClaims): boolean {
   if (mine.length !== theirs.length) return false;
   return mine.every(({ path, mode, shared }, index) => {
     const other = theirs[index];

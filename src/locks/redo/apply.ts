@@ -45,7 +45,7 @@ export async function applyRedo(files: RedoFiles, redo: Redo): Promise<void> {
     await applySteps(files, redo);
   } catch (error) {
     if (!isHoldfastError(error) || isHoldfastError(error, "RESOURCE_BUSY")) throw error;
-    throw stuck(files.root ?? files.directory, `the disk failed: ${error.message}`, error);
+    throw stuckError(files.root ?? files.directory, `the disk failed: ${error.message}`, error);
   }
 }
 
@@ -91,7 +91,7 @@ async function applyStep(files: RedoFiles, step: RedoStep, directory: string): P
       if (!hasErrno(error, "ENOTEMPTY", "EEXIST")) throw error;
     }
   }
-  throw stuck(targetOf(files, step.target), "something keeps coming into the directory of its redo");
+  throw stuckError(targetOf(files, step.target), "something keeps coming into the directory of its redo");
 }
 
 /** Syncs a directory. If it is missing, another process has done this step and made it durable. */
@@ -134,7 +134,7 @@ async function moveOut(files: RedoFiles, from: string, to: string): Promise<void
   } catch (error) {
     // A foreign program removed the target's directory. Report it, because retrying would never
     // succeed.
-    throw hasErrno(error, "ENOENT") ? stuck(to, "its directory is missing; make it again", error) : error;
+    throw hasErrno(error, "ENOENT") ? stuckError(to, "its directory is missing; make it again", error) : error;
   }
 }
 
@@ -149,7 +149,7 @@ async function renameIfThere({ ports }: RedoFiles, from: string, to: string): Pr
       return;
     } catch (error) {
       if (!hasErrno(error, "EBUSY", "EPERM", "EACCES", "ETXTBSY")) throw error;
-      if (tries >= busyTriesMax) throw stuck(to, "it, or what is to go there, is in use", error);
+      if (tries >= busyTriesMax) throw stuckError(to, "it, or what is to go there, is in use", error);
       await ports.clock.sleep(busyPauseMs * 2 ** tries);
     }
   }
@@ -174,7 +174,7 @@ export function asCommitted(error: unknown): unknown {
   return holdfastError("RESOURCE_BUSY", message, { path, blockedBy, worthWaiting, committed: true }, error.cause);
 }
 
-export function stuck(path: string, why: string, cause?: unknown): Error {
+export function stuckError(path: string, why: string, cause?: unknown): Error {
   const message = `${path}: a committed change cannot be completed now, because ${why}. Its paths stay locked until it is.`;
   return holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true }, cause);
 }

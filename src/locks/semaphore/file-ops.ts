@@ -149,7 +149,7 @@ const putBackTriesMax = 5;
  * case, and if nothing was there. Call it only under the guard: programs without a guard may replace the lock at any
  * moment, other takers may not.
  */
-export async function takeAway<T>(
+export async function moveAway<T>(
   ports: Ports,
   path: string,
   observation: TakenLock,
@@ -166,7 +166,7 @@ export async function takeAway<T>(
   try {
     return await then();
   } finally {
-    await removeMoved(disk, away, moved);
+    await removeMovedLock(disk, away, moved);
   }
 }
 
@@ -218,11 +218,11 @@ async function putBack(disk: Disk, away: string, path: string, moved?: TakenLock
     else if (!isOutcomeUnknown(failure)) break;
     if (tries >= putBackTriesMax) throw failure;
   }
-  await removeMoved(disk, away, moved);
+  await removeMovedLock(disk, away, moved);
 }
 
 /** If this fails, the next sweep removes it. */
-async function removeMoved(disk: Disk, away: string, moved: TakenLock | undefined): Promise<void> {
+async function removeMovedLock(disk: Disk, away: string, moved: TakenLock | undefined): Promise<void> {
   if (moved?.form === "directory") await removeLockDirectory(disk, away);
   else await disk.unlink(away).catch(() => undefined);
 }

@@ -19,7 +19,7 @@ import { diskError, hasErrno, isOutcomeUnknown } from "../../ports/disk-error.ts
 import { elapsedMs } from "../../ports/heart.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { createLockFile, makeLockDirectory, removeLock, takeAway, withStaged, type FileOptions } from "./file-ops.ts";
+import { createLockFile, makeLockDirectory, removeLock, moveAway, withStaged, type FileOptions } from "./file-ops.ts";
 import { Guard, type GuardResult } from "./guard.ts";
 import { notALock } from "./path.ts";
 import { isOwnedBy, isObservationOf, newClaim, type ClaimOptions, type Owner, type SemaphoreClaim } from "./owner.ts";
@@ -177,7 +177,7 @@ export class SemaphoreProtocol {
    */
   protected async takeOver(observation: TakenLock, make: () => Promise<boolean>): Promise<boolean> {
     if (!(await this.isStillStale(observation))) return false;
-    return (await takeAway(this.ports, this.path, observation, make)) ?? false;
+    return (await moveAway(this.ports, this.path, observation, make)) ?? false;
   }
 
   /** Compare last: a lock that may have changed is moved right after this. */
@@ -287,7 +287,7 @@ export class SemaphoreProtocol {
 
   /** Returns false if the lock had changed by then. */
   async #remove(observation: TakenLock, isGuarded: boolean): Promise<boolean> {
-    if (isGuarded) return (await takeAway(this.ports, this.path, observation, async () => true)) ?? false;
+    if (isGuarded) return (await moveAway(this.ports, this.path, observation, async () => true)) ?? false;
     await removeLock(this.ports, this.path, observation);
     return true;
   }

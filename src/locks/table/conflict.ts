@@ -15,7 +15,7 @@ function haveCommonPath(mine: Claim, theirs: Claim): boolean {
 }
 
 /** An entry of an ordered list: a request in the lock table, or a caller in a local queue. */
-export interface Claimant {
+export interface ListedClaims {
   readonly id: string;
   readonly claims: readonly Claim[];
   /** The id of the entry that contains this one, if any. The two do not block each other. */
@@ -28,9 +28,9 @@ export function conflictsWith(mine: readonly Claim[], theirs: readonly Claim[]):
 }
 
 /** Returns those of `others` that conflict with `mine` and are not related to it. */
-export function conflictingOf<C extends Claimant>(
+export function conflictingOf<C extends ListedClaims>(
   others: readonly C[],
-  mine: Claimant,
+  mine: ListedClaims,
   family?: ReadonlySet<string>,
 ): C[] {
   const conflicting = others.filter(({ claims }) => conflictsWith(mine.claims, claims));
@@ -44,18 +44,18 @@ export function conflictingOf<C extends Claimant>(
  * Returns the entries that must end before `mine` holds: every earlier one that conflicts with it. `mine` is in the
  * list.
  */
-export function blockersOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
+export function blockersOf<C extends ListedClaims>(list: readonly C[], mine: ListedClaims): C[] {
   const index = list.findIndex(({ id }) => id === mine.id);
   return conflictingOf(index < 0 ? list : list.slice(0, index), mine);
 }
 
 /** Returns the entries that hold, because nothing blocks them. */
-export function holdingOf<C extends Claimant>(list: readonly C[]): C[] {
+export function holdingOf<C extends ListedClaims>(list: readonly C[]): C[] {
   return list.filter((each) => blockersOf(list, each).length === 0);
 }
 
 /** Returns the entries that contain `mine`, the nearest first, as far as they are in the list. */
-function outerOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
+function outerOf<C extends ListedClaims>(list: readonly C[], mine: ListedClaims): C[] {
   const outer: C[] = [];
   for (let next = mine.within; next !== undefined;) {
     const found = list.find(({ id }) => id === next);
@@ -70,9 +70,9 @@ function outerOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
  * Returns those of `outer`, the nearest first, whose fence must not be lower than that of `mine`, which is within
  * them: they share a path with it, or with one of them that does.
  */
-export function raisedBy<C extends Pick<Claimant, "claims">>(
+export function raisedBy<C extends Pick<ListedClaims, "claims">>(
   outer: readonly C[],
-  mine: Pick<Claimant, "claims">,
+  mine: Pick<ListedClaims, "claims">,
 ): readonly C[] {
   const raised: C[] = [];
   for (const each of outer) {
@@ -86,7 +86,7 @@ export function raisedBy<C extends Pick<Claimant, "claims">>(
  * Returns the entries that wait for an outer hold whose fence would rise with that of `mine`, the last in the list.
  * Their fences are already assigned, and would be lower than that of the hold for which they wait.
  */
-export function overtakenBy<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
+export function overtakenBy<C extends ListedClaims>(list: readonly C[], mine: ListedClaims): C[] {
   if (mine.within === undefined) return [];
   const overtaken = new Set<C>();
   for (const outer of raisedBy(outerOf(list, mine), mine))
@@ -96,7 +96,7 @@ export function overtakenBy<C extends Claimant>(list: readonly C[], mine: Claima
 }
 
 /** Returns the entry itself, those that contain it, and those within it. */
-function relativesOf(list: readonly Claimant[], mine: Claimant): Set<string> {
+function relativesOf(list: readonly ListedClaims[], mine: ListedClaims): Set<string> {
   const inner = new Set([mine.id]);
   // Repeat until nothing is added: an upgraded outer entry is behind those within it.
   for (let size = 0; size < inner.size;) {
@@ -111,11 +111,11 @@ function relativesOf(list: readonly Claimant[], mine: Claimant): Set<string> {
  * through an entry within it, for a hold that contains `mine`. Only `within` shows that a task needs both: two tasks
  * of one process are independent.
  */
-export function findDeadlock<C extends Claimant>(list: readonly C[], mine: Claimant): C[] | undefined {
+export function findDeadlock<C extends ListedClaims>(list: readonly C[], mine: ListedClaims): C[] | undefined {
   const ancestors = new Set(outerOf(list, mine).map(({ id }) => id));
   if (ancestors.size === 0) return undefined;
   const seen = new Set<string>();
-  const search = (waiting: Claimant, path: readonly C[]): C[] | undefined => {
+  const search = (waiting: ListedClaims, path: readonly C[]): C[] | undefined => {
     for (const blocker of blockersOf(list, waiting)) {
       if (ancestors.has(blocker.id)) return [...path, blocker];
       if (seen.has(blocker.id)) continue;

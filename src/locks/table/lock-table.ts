@@ -8,7 +8,7 @@ import { isUnwritable } from "../../ports/disk-error.ts";
 import { findLeftovers, hasLiveHolds, removeLeftovers } from "./leftovers.ts";
 import { HoldFiles } from "./hold-files.ts";
 import { findTree } from "../naming/lock-names.ts";
-import { applyRedo, emptyTrash, stuck } from "../redo/apply.ts";
+import { applyRedo, emptyTrash, stuckError } from "../redo/apply.ts";
 import { redoDirectory, type RedoFiles } from "../redo/paths.ts";
 import { findStat } from "../redo/preflight.ts";
 import type { Redo } from "../redo/record.ts";
@@ -142,7 +142,7 @@ export class LockTable extends RequestTable {
 
   protected override async apply(redo: Redo): Promise<void> {
     const { ports, directory, root = await findTree(ports.disk, directory) } = this.redoFiles;
-    if (root === undefined) throw stuck(directory, "it is not known of which tree the locks are");
+    if (root === undefined) throw stuckError(directory, "it is not known of which tree the locks are");
     await applyRedo({ ports, directory, root }, redo);
   }
 }

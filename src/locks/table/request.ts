@@ -3,11 +3,11 @@ import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
 import { isId } from "../../format/id.ts";
 import type { RecordKind } from "../../format/record.ts";
 import { claimOf, extentOf, type LockExtent } from "./claim.ts";
-import type { Claimant } from "./conflict.ts";
+import type { ListedClaims } from "./conflict.ts";
 import { nameOf, redoOf, type Redo } from "../redo/record.ts";
 
 /** A lock request in the table. It holds once every earlier one that conflicts with it is over. */
-export interface TableRequest extends Claimant {
+export interface TableRequest extends ListedClaims {
   /** Also the name of its hold file. Never reused. */
   readonly id: string;
   /** The id of its current owner. */

@@ -10,8 +10,8 @@ import { isSlotDamage } from "../key/entry-file.ts";
 import { KeyChains } from "../key/key-chains.ts";
 import type { BucketConfig } from "../model/object.ts";
 import type { BucketInfo } from "../model/object-store.ts";
-import { firstOpen } from "../listing/manifest.ts";
-import { uploadsUnderWay } from "../multipart/object-upload.ts";
+import { firstOpenFile } from "../listing/manifest.ts";
+import { uploadsInProgress } from "../multipart/object-upload.ts";
 import { ConfigChain, defaultSettings } from "./bucket-config.ts";
 import { emptyShard } from "./empty-keys.ts";
 import { IncarnationLayout } from "./layout.ts";
@@ -94,7 +94,7 @@ export class Buckets {
     for (const path of [own.keys, own.bodies, own.uploads, own.index, own.entries, own.runs]) await disk.mkdir(path);
     // The `open` file is created with the bucket: a process that does not find it knows that its
     // manifest is outdated.
-    await disk.createFile(`${own.runs}/${firstOpen}`, new Uint8Array(), { sync: true });
+    await disk.createFile(`${own.runs}/${firstOpenFile}`, new Uint8Array(), { sync: true });
     for (const path of [own.runs, own.index, own.directory]) await syncNames(disk, path);
     await syncNames(disk, layout.bucket(name));
     const settings = { ...defaultSettings, ...given };
@@ -158,7 +158,7 @@ export class Buckets {
     if (bucket === undefined) throw noSuchBucket(name);
     const { disk } = this.#storage;
     const { keys, directory } = bucket.layout;
-    if (!abortUploads && (await uploadsUnderWay(bucket)).length > 0) throw notEmpty(name);
+    if (!abortUploads && (await uploadsInProgress(bucket)).length > 0) throw notEmpty(name);
     const shards = await listIfThere(disk, keys);
     for (const shard of shards) if (!(await emptyShard(bucket, `${keys}/${shard}`))) throw notEmpty(name);
     // `aside` is checked after the keys: a key that a repair moved away during the check of the

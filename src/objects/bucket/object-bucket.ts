@@ -5,7 +5,7 @@ import { makeId } from "../../format/id.ts";
 import { CheckedBucket } from "../checked-bucket.ts";
 import { listKey, listPage, listVersionsPage } from "../listing/list-page.ts";
 import type { IndexSnapshot } from "../listing/index-snapshot.ts";
-import { useKeys, type OpenedIndex } from "../listing/listed-keys.ts";
+import { withKeys, type OpenedIndex } from "../listing/listed-keys.ts";
 import type {
   BucketConfig,
   CopyOptions,
@@ -208,6 +208,6 @@ export class ObjectBucket extends CheckedBucket {
   }
 
   async #listed<T>(work: (bucket: OpenBucket, keys: IndexSnapshot) => Promise<T>): Promise<T> {
-    return await this.#on((bucket) => useKeys(bucket, this.#use.indexOf(bucket), (keys) => work(bucket, keys)));
+    return await this.#on((bucket) => withKeys(bucket, this.#use.indexOf(bucket), (keys) => work(bucket, keys)));
   }
 }

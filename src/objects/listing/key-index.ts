@@ -22,7 +22,7 @@ import { FreshAnnouncements } from "./fresh-announcements.ts";
 import { damagedRun, lostIndex, type IndexLine } from "./index-line.ts";
 import { IndexSnapshot } from "./index-snapshot.ts";
 import { KeyRun, writeRun, type RunFacts } from "./key-run.ts";
-import { isKnown, manifestAfter, openManifests, openOf, type Manifest } from "./manifest.ts";
+import { isKnown, manifestAfter, openManifests, openFileOf, type Manifest } from "./manifest.ts";
 import { mergeLines, withoutEnded, type SortedLines } from "./merge-lines.ts";
 
 /**
@@ -31,7 +31,7 @@ import { mergeLines, withoutEnded, type SortedLines } from "./merge-lines.ts";
  */
 const attemptsMax = 100;
 /** From this number of announcements on, a process merges them. */
-export const mergeAt: number = 256;
+export const announcementsBeforeMerge: number = 256;
 /**
  * A merge includes a run if it is at most this many times as large as everything that the merge
  * already includes.
@@ -76,7 +76,8 @@ export class KeyIndex {
       manifests.add(state.number);
       const names = await this.#fresh.names(state);
       // Errors of a merge are ignored: a listing must not fail because nothing can be written.
-      if (names.length > mergeAt && (await this.merge(mergeAt).catch(() => false))) continue;
+      if (names.length > announcementsBeforeMerge && (await this.merge(announcementsBeforeMerge).catch(() => false)))
+        continue;
       attempt++;
       const announced = await this.#fresh.read(names);
       const runs = announced && (await this.#openRuns(state.runs));
@@ -180,14 +181,14 @@ export class KeyIndex {
     const path = `${layout.runs}/${id}`;
     const size = await writeRun(disk, path, lines);
     if (size === 0) await unlinkIfThere(disk, path);
-    await disk.createFile(`${layout.runs}/${openOf(id)}`, new Uint8Array(), { sync: false });
+    await disk.createFile(`${layout.runs}/${openFileOf(id)}`, new Uint8Array(), { sync: false });
     await storage.sync(layout.runs);
     await this.beforeNaming(state);
     const runs = size === 0 ? kept : [...kept, { file: id, size }];
-    const next = manifestAfter(state, { open: openOf(id), runs, merged });
+    const next = manifestAfter(state, { open: openFileOf(id), runs, merged });
     const named = await this.#chain.append(id, (newest) => (newest.number === state.number ? next : undefined));
     if (named === undefined) {
-      for (const file of [id, openOf(id)]) await unlinkIfThere(disk, `${layout.runs}/${file}`);
+      for (const file of [id, openFileOf(id)]) await unlinkIfThere(disk, `${layout.runs}/${file}`);
       return false;
     }
     await this.afterNaming(next);

@@ -4,7 +4,7 @@ import { isHoldfastError } from "../../errors.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import type { IndexSnapshot } from "./index-snapshot.ts";
 import type { KeyIndex } from "./key-index.ts";
-import { isIndexDamage, isRemakable, remakeIndex, SortedLives } from "./rebuild-index.ts";
+import { isIndexDamage, isRepairable, repairIndex, SortedLives } from "./rebuild-index.ts";
 
 /** Errors of a process that cannot write at all or at the moment. */
 const unmakable = ["NO_PERMISSION", "DISK_FULL", "RESOURCE_BUSY", "IO_ERROR", "OUTCOME_UNKNOWN", "LOCK_LOST"] as const;
@@ -16,7 +16,7 @@ export interface OpenedIndex {
 }
 
 /** Calls `work` with all keys. Calls it again if the index fails. */
-export async function useKeys<T>(
+export async function withKeys<T>(
   bucket: OpenBucket,
   index: OpenedIndex,
   work: (keys: IndexSnapshot) => Promise<T>,
@@ -30,9 +30,9 @@ export async function useKeys<T>(
       if (!isIndexDamage(bucket, error)) throw error;
       failure = error;
     }
-  if (isRemakable(bucket, failure))
+  if (isRepairable(bucket, failure))
     try {
-      await remakeIndex(bucket, () => index.openAgain());
+      await repairIndex(bucket, () => index.openAgain());
       return await (await index.open()).use(work);
     } catch (error) {
       // The index could not be rebuilt, or is damaged again. The listing uses the keys themselves.
@@ -47,7 +47,7 @@ export async function mergeKeys(bucket: OpenBucket, index: OpenedIndex, announce
   try {
     await (await index.open()).merge(announcementsMin);
   } catch (error) {
-    if (!isRemakable(bucket, error)) throw error;
-    await remakeIndex(bucket, () => index.openAgain());
+    if (!isRepairable(bucket, error)) throw error;
+    await repairIndex(bucket, () => index.openAgain());
   }
 }

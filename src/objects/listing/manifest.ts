@@ -8,10 +8,10 @@ import type { OpenBucket } from "../bucket/open-bucket.ts";
 import type { RunFacts } from "./key-run.ts";
 
 /** The `open` file of the first manifest. It is created with the bucket. */
-export const firstOpen: string = openOf("first");
+export const firstOpenFile: string = openFileOf("first");
 
 /** The `open` file of the manifest that this merge names. */
-export function openOf(merge: string): string {
+export function openFileOf(merge: string): string {
   return `${merge}.open`;
 }
 
@@ -62,11 +62,11 @@ export async function openManifests({ storage, layout }: OpenBucket): Promise<Ro
   return await retryIfSwept(() =>
     RollingChain.open<Manifest>(storage.staging, layout.manifests, {
       kind: manifestKind,
-      initial: { number: 0, open: firstOpen, runs: [], merged: [], last: [], due: [] },
+      initial: { number: 0, open: firstOpenFile, runs: [], merged: [], last: [], due: [] },
       // True if the manifest was named; undefined if unknown. Then the written files stay, and a
       // later merge removes them if no manifest names them.
       counts: async ({ open, runs }, id) =>
-        open === openOf(id) || runs.some(({ file }) => file === id) ? true : undefined,
+        open === openFileOf(id) || runs.some(({ file }) => file === id) ? true : undefined,
       slotsPerEpoch: 64,
       bootId: storage.ground.ports.host.bootId,
     }),

@@ -33,7 +33,7 @@ export async function verifyIndex(
   if (fault === undefined) return;
   const path = bucket.layout.index;
   const isRepaired = repair && !fault.isForeign;
-  if (isRepaired) await remakeIndex(bucket, open);
+  if (isRepaired) await repairIndex(bucket, open);
   const remedy = isRepaired ? "The index of keys was rebuilt. Nothing is left to do." : fault.remedy;
   findings.damage({ path }, fault.what, remedy, { repaired: isRepaired });
 }
@@ -62,13 +62,13 @@ async function findFault(bucket: OpenBucket, open: () => Promise<KeyIndex>): Pro
  * Rebuilds a damaged index from the keys and from its readable part. Moves unreadable files aside.
  * Several processes may do it at once.
  */
-export async function remakeIndex(bucket: OpenBucket, open: () => Promise<KeyIndex>): Promise<void> {
+export async function repairIndex(bucket: OpenBucket, open: () => Promise<KeyIndex>): Promise<void> {
   const { storage, layout } = bucket;
   const aside = { disk: storage.disk, directory: storage.layout.directory, newId: () => storage.newId() };
   try {
     await rebuildIndex(bucket, await open());
   } catch (error) {
-    if (!isRemakable(bucket, error)) throw error;
+    if (!isRepairable(bucket, error)) throw error;
     // The manifests are unreadable: start over with a first one.
     await moveAside(aside, layout.manifests);
     await rebuildIndex(bucket, await open());
@@ -79,7 +79,7 @@ export async function remakeIndex(bucket: OpenBucket, open: () => Promise<KeyInd
     try {
       await findRecord(storage.disk, announcementKind, path);
     } catch (error) {
-      if (!isRemakable(bucket, error)) throw error;
+      if (!isRepairable(bucket, error)) throw error;
       await moveAside(aside, path);
     }
   }
@@ -95,7 +95,7 @@ export function isIndexDamage({ storage, layout }: OpenBucket, error: unknown): 
 }
 
 /** Like `isIndexDamage`, but false if another release or user can read the file. */
-export function isRemakable(bucket: OpenBucket, error: unknown): boolean {
+export function isRepairable(bucket: OpenBucket, error: unknown): boolean {
   return isIndexDamage(bucket, error) && !isHoldfastError(error, "NEWER_FORMAT", "NO_PERMISSION");
 }
 

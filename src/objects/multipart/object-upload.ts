@@ -92,7 +92,7 @@ export interface ListUploadsOptions {
 /** Lists uploads in progress, including damaged ones, by key and then by id. */
 export async function listUploads(bucket: OpenBucket, options: ListUploadsOptions): Promise<UploadList> {
   const { prefix = "", keyMarker = "", idMarker = "", limit = pageLimit } = options;
-  const found = (await uploadsUnderWay(bucket)).filter(({ id, key }) => {
+  const found = (await uploadsInProgress(bucket)).filter(({ id, key }) => {
     const order = compareKeys(key, keyMarker);
     return key.startsWith(prefix) && (keyMarker === "" || order > 0 || (order === 0 && id > idMarker));
   });
@@ -103,7 +103,7 @@ export async function listUploads(bucket: OpenBucket, options: ListUploadsOption
   return { uploads, nextKeyMarker: last.key, nextIdMarker: last.id };
 }
 
-export async function uploadsUnderWay(bucket: OpenBucket): Promise<UploadInfo[]> {
+export async function uploadsInProgress(bucket: OpenBucket): Promise<UploadInfo[]> {
   const found: UploadInfo[] = [];
   for (const id of await listIfThere(bucket.storage.disk, bucket.layout.uploads)) {
     if (!isId(id)) continue;

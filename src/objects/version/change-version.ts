@@ -4,7 +4,7 @@ import type { OpenBucket } from "../bucket/open-bucket.ts";
 import { retry } from "../key/key-chain.ts";
 import { currentIn, currentSlotWithout, noContent, type KeyContent, type KeyVersion } from "../key/key-versions.ts";
 import type { ChangeEntry, StoredRetention } from "../model/entry.ts";
-import { findDamagedBy, noSuchKey, noSuchVersion, versionIdOf, wholeOf } from "./find-version.ts";
+import { findDamagedSlotOf, noSuchKey, noSuchVersion, versionIdOf, mustBeReadable } from "./find-version.ts";
 
 export type VersionChange = Pick<ChangeEntry, "tags" | "retention" | "legalHold" | "acl">;
 
@@ -50,9 +50,9 @@ export async function changeVersion(bucket: OpenBucket, request: ChangeRequest):
 
 /** Throws if an unreadable entry may be the requested version. */
 function versionIn(content: KeyContent, versionId: string | undefined): KeyVersion | undefined {
-  const damaged = versionId === undefined ? undefined : findDamagedBy(content, versionId);
+  const damaged = versionId === undefined ? undefined : findDamagedSlotOf(content, versionId);
   if (damaged !== undefined) throw damaged.entry.error;
-  if (versionId === undefined) return wholeOf(currentIn(content));
+  if (versionId === undefined) return mustBeReadable(currentIn(content));
   return content.versions.find((each) => versionIdOf(each) === versionId);
 }
 

@@ -12,7 +12,7 @@ import { mayChangeOthers, type DamagedSlot } from "../model/damaged-entry.ts";
 import { encodeEntry, type MarkerEntry, type StubEntry } from "../model/entry.ts";
 import type { Deleted, DeleteOptions } from "../model/object.ts";
 import { hasBodyFiles } from "./body-files.ts";
-import { findCurrent, findDamagedBy, versionIdOf, wholeOf } from "./find-version.ts";
+import { findCurrent, findDamagedSlotOf, versionIdOf, mustBeReadable } from "./find-version.ts";
 import { failed, mustMatch } from "./preconditions.ts";
 import type { AnnounceKey } from "./put-version.ts";
 import { discardBody } from "./stage-body.ts";
@@ -87,7 +87,7 @@ async function removeVersion(
     if (areKept()) return nothing;
     const content = newest === undefined ? noContent : await open.history.read(newest);
     if (content === undefined) return retry;
-    if (hasCondition(options)) mustMeetConditions(key, wholeOf(currentIn(content)), options);
+    if (hasCondition(options)) mustMeetConditions(key, mustBeReadable(currentIn(content)), options);
     removed = content.versions.find((each) =>
       versionId === undefined ? each.entry.isNull : versionIdOf(each) === versionId,
     );
@@ -113,7 +113,7 @@ async function removeVersion(
  */
 function findDamaged(content: KeyContent, versionId: string | undefined): readonly DamagedSlot[] {
   if (versionId === undefined) return content.damaged;
-  const found = findDamagedBy(content, versionId);
+  const found = findDamagedSlotOf(content, versionId);
   return found === undefined ? [] : [found];
 }
 

@@ -55,11 +55,11 @@ export async function findCurrent(
     return entry.current === 0 ? undefined : ((await history.readOne(head, entry.current)) ?? "replaced");
   const content = await history.read(head);
   if (content === undefined) return "replaced";
-  return wholeOf(currentIn(content));
+  return mustBeReadable(currentIn(content));
 }
 
 /** Throws for a damaged slot: it is unknown which version is current. */
-export function wholeOf(current: KeyVersion | DamagedSlot | undefined): KeyVersion | undefined {
+export function mustBeReadable(current: KeyVersion | DamagedSlot | undefined): KeyVersion | undefined {
   if (isDamaged(current)) throw currentUnknown(current.entry);
   return current;
 }
@@ -100,14 +100,14 @@ async function findById(key: OpenKey, head: KeyHead, versionId: string): Promise
   const content = await key.history.read(head);
   if (content === undefined) return "replaced";
   const { versions } = content;
-  const damaged = findDamagedBy(content, versionId);
+  const damaged = findDamagedSlotOf(content, versionId);
   if (damaged !== undefined) throw damaged.entry.error;
   if (name === undefined) return versions.findLast(({ entry }) => entry.isNull);
   return versions.find((each) => versionIdOf(each) === versionId);
 }
 
 /** Returns the damaged slot that may hold the version with this id. */
-export function findDamagedBy(content: KeyContent, versionId: string): DamagedSlot | undefined {
+export function findDamagedSlotOf(content: KeyContent, versionId: string): DamagedSlot | undefined {
   const name = findVersionName(versionId);
   if (name !== undefined) return content.damaged.find(({ slot }) => slot === name.slot);
   return versionId === nullVersionId ? findDamagedNull(content) : undefined;

@@ -46,7 +46,7 @@ export const initialCheckpoint: Checkpoint = {
  * the result is false although the append may have counted before: the process must stop either
  * way.
  */
-export function counts(state: Checkpoint, id: string): boolean {
+export function doesCount(state: Checkpoint, id: string): boolean {
   const [fence = "", what = "", position = ""] = id.split(".");
   if (what === "begin") return state.isBegun;
   if (what === "close") return state.isClosed;

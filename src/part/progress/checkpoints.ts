@@ -10,7 +10,7 @@ import type { ChainOpener, StateChain } from "../../durable/chain/state-chain.ts
 import { retryIfSwept, type Staging } from "../../durable/publish/staging.ts";
 import type { Random } from "../../ports/random.ts";
 import { randomName } from "../../format/id.ts";
-import { checkpointKind, counts, initialCheckpoint, type Checkpoint } from "./checkpoint.ts";
+import { checkpointKind, doesCount, initialCheckpoint, type Checkpoint } from "./checkpoint.ts";
 
 /** Small at first: a part may have many checkpoint chains, most of them with few checkpoints. */
 const slotsPerEpoch = growingEpochs(64);
@@ -179,7 +179,7 @@ function chainOptions(options: ChainOptions): RollingChainOptions<Checkpoint> {
   return {
     kind: checkpointKind,
     initial: initialCheckpoint,
-    counts,
+    counts: doesCount,
     slotsPerEpoch: options.slotsPerEpoch ?? slotsPerEpoch,
     bootId: options.bootId,
   };

@@ -5,9 +5,9 @@ import { holdfastError, isHoldfastError, messageOf } from "../../errors.ts";
 const busyPause = "Try again later.";
 
 /** Returns the SQLSTATE or errno of an error, even after it was converted. */
-export function stateOf(error: unknown): string {
+export function sqlStateOf(error: unknown): string {
   const { code, cause } = error as { code?: unknown; cause?: unknown };
-  if (isHoldfastError(error)) return cause === undefined ? "" : stateOf(cause);
+  if (isHoldfastError(error)) return cause === undefined ? "" : sqlStateOf(cause);
   return typeof code === "string" ? code : "";
 }
 
@@ -17,24 +17,24 @@ const lostMessages = /^(Connection terminated|Client has encountered a connectio
 /** True if the connection or the server was lost: the statement may have been executed. */
 export function isLost(error: unknown): boolean {
   if (isHoldfastError(error)) return isHoldfastError(error, "IO_ERROR") && isLost(error.cause ?? "");
-  return lostStates.test(stateOf(error)) || lostMessages.test(messageOf(error));
+  return lostStates.test(sqlStateOf(error)) || lostMessages.test(messageOf(error));
 }
 
 /** True if the server rolled the transaction back because of a race: it may be repeated at once. */
 export function isRace(error: unknown): boolean {
-  return ["40001", "40P01"].includes(stateOf(error));
+  return ["40001", "40P01"].includes(sqlStateOf(error));
 }
 
 /** True if every connection of the pool or of the server is in use. Nothing was sent. */
 export function isOutOfConnections(error: unknown): boolean {
   if (isHoldfastError(error)) return isHoldfastError(error, "RESOURCE_BUSY") && isOutOfConnections(error.cause ?? "");
-  return stateOf(error) === "53300" || messageOf(error).startsWith("timeout exceeded when trying to connect");
+  return sqlStateOf(error) === "53300" || messageOf(error).startsWith("timeout exceeded when trying to connect");
 }
 
 /** Returns the error for callers. `path` is the location, without its password. */
 export function failureOf(error: unknown, path: string): Error {
   if (isHoldfastError(error) || error instanceof TypeError || error instanceof RangeError) return error;
-  const state = stateOf(error);
+  const state = sqlStateOf(error);
   const why = `${path}: ${messageOf(error)}`;
   const busy = { path, blockedBy: [], worthWaiting: true };
   if (isOutOfConnections(error))

@@ -5,7 +5,7 @@ import type { Appended } from "../../events/model/event-store.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Database } from "../connection/database.ts";
-import { isOutOfConnections, isLost, isRace, stateOf } from "../connection/failure.ts";
+import { isOutOfConnections, isLost, isRace, sqlStateOf } from "../connection/failure.ts";
 import { escaped, keyOf } from "../connection/text.ts";
 import { appendStatement, argumentsOf, type AppendOutcome, type BatchedAppend } from "./append-batch.ts";
 
@@ -206,7 +206,7 @@ export class AppendQueue {
   async #answerFailure(batch: readonly Call[], error: unknown): Promise<boolean> {
     const nowMs = this.#context.clock.monotonicMs();
     const isInDoubt = isLost(error);
-    const isLocked = stateOf(error) === lockTimedOut;
+    const isLocked = sqlStateOf(error) === lockTimedOut;
     const again: Call[] = [];
     for (const call of batch) {
       if (isInDoubt) call.doubtMs ??= nowMs;

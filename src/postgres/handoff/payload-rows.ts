@@ -92,7 +92,7 @@ export class StagedPieces {
 
   async #swept(): Promise<Error> {
     (await this.#box.ground.session()).reportDead();
-    return takenForDead(this.#box);
+    return judgedDead(this.#box);
   }
 }
 
@@ -113,7 +113,7 @@ export async function* readPieces(
   }
 }
 
-export function takenForDead({ directory: path }: PgBox): Error {
+export function judgedDead({ directory: path }: PgBox): Error {
   const message = `${path}: other processes judged this one dead while it published. Nothing was published. Publish it again.`;
   return holdfastError("LOCK_LOST", message, { path });
 }

@@ -6,7 +6,7 @@ import { gatherPayload, type Payload } from "../../handoff/publish/payload.ts";
 import { keyOf } from "../connection/text.ts";
 import type { Send } from "../connection/database.ts";
 import { Batches, untilAnswered } from "./batches.ts";
-import { StagedPieces, takenForDead } from "./payload-rows.ts";
+import { StagedPieces, judgedDead } from "./payload-rows.ts";
 import { checkSize, type PgBox } from "./pg-box.ts";
 
 const batchMax = { items: 256, bytes: 4 * 1024 * 1024 };
@@ -49,7 +49,7 @@ export class PgPublisher {
       const ticket = await prepareTicket(this.#box, id, publication, pieces);
       publication.signal?.throwIfAborted();
       const { ticket: first, outcome } = await this.#batches.call(ticket);
-      if (outcome === "lost") throw takenForDead(this.#box);
+      if (outcome === "lost") throw judgedDead(this.#box);
       if (outcome === "new" && !((publication.delayMs ?? 0) > 0)) this.#box.wake();
       return { id: first, key: ticket.key, duplicate: outcome === "duplicate" };
     } catch (error) {

@@ -11,7 +11,7 @@ import { verified } from "../../part/content.ts";
 import { listOf } from "../../format/decoding.ts";
 import type { ObjectsContext } from "./objects-context.ts";
 import { BlobContent } from "./blobs.ts";
-import { slotNamed, versionOf } from "./key-state.ts";
+import { slotOfVersionId, versionOf } from "./key-state.ts";
 
 export interface FoundRow {
   readonly version: KeyVersion;
@@ -44,7 +44,7 @@ export async function findVersion(
   key: string,
   { versionId, content }: { readonly versionId?: string | undefined; readonly content: "none" | "parts" | "body" },
 ): Promise<FoundRow> {
-  const slot = slotNamed(versionId);
+  const slot = slotOfVersionId(versionId);
   const columns = { none: "null as body, null as parts", parts: "null as body, v.parts", body: "v.body, v.parts" };
   const [row] = await database.query<Row & Record<string, unknown>>(
     `select f.* from hf_bucket b left join lateral (

@@ -73,7 +73,7 @@ export interface Plan<T> {
  * Returns the slot for `hf_lock_keys_1` and for reads: 0 for the current version, -1 for the null
  * version.
  */
-export function slotNamed(versionId: string | undefined): number {
+export function slotOfVersionId(versionId: string | undefined): number {
   if (versionId === undefined) return 0;
   // No version has this slot.
   return versionId === nullVersionId ? -1 : (findVersionName(versionId)?.slot ?? Number.MAX_SAFE_INTEGER);

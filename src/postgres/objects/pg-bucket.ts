@@ -35,7 +35,7 @@ import { factsOf, putEntryOf, type VersionFacts } from "../../objects/version/pu
 import { readSmall, type DeclaredBody, type StagedBody } from "../../objects/version/stage-body.ts";
 import { changeBucket, getBucket } from "./bucket-rows.ts";
 import { findVersion, openFound, openVersion } from "./find-rows.ts";
-import { keyLiteral, slotNamed, type KeyState, type Plan } from "./key-state.ts";
+import { keyLiteral, slotOfVersionId, type KeyState, type Plan } from "./key-state.ts";
 import { listKey, listPage, listVersionsPage } from "./list-rows.ts";
 import type { ObjectsContext } from "./objects-context.ts";
 import { PgUpload } from "./pg-upload.ts";
@@ -121,7 +121,7 @@ export class PgBucket extends CheckedBucket {
   protected override async deleteChecked(key: string, options: DeleteOptions): Promise<Deleted> {
     const { run, calls, newId } = this.#context;
     const { versionId } = options;
-    const slot = versionId === undefined ? -1 : slotNamed(versionId);
+    const slot = versionId === undefined ? -1 : slotOfVersionId(versionId);
     const judge = (state: KeyState): Plan<Deleted> =>
       versionId !== undefined || state.settings.versioning === "off"
         ? removalOf(state, options)
@@ -186,7 +186,7 @@ export class PgBucket extends CheckedBucket {
       const entry = { ...others, ...changes, ...(retention === undefined || retention === null ? {} : { retention }) };
       return { answer: undefined, changed: { ...found, entry } };
     };
-    await run(() => calls.run({ bucket: this.name, key, slot: slotNamed(versionId), judge }));
+    await run(() => calls.run({ bucket: this.name, key, slot: slotOfVersionId(versionId), judge }));
   }
 
   protected override async createUploadChecked(key: string, options: UploadOptions): Promise<PgUpload> {

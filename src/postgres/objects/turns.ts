@@ -4,7 +4,7 @@
 import type pg from "pg";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
-import { isLost, stateOf } from "../connection/failure.ts";
+import { isLost, sqlStateOf } from "../connection/failure.ts";
 
 const turnTaken = "HF001";
 /** Transactions of a store in progress at the same time: one is filled while another is synced. */
@@ -86,7 +86,7 @@ export class Turns {
           });
           return isSent;
         } catch (error) {
-          if (isInDoubt && stateOf(error) === turnTaken) return true;
+          if (isInDoubt && sqlStateOf(error) === turnTaken) return true;
           if (isSent && isLost(error)) isInDoubt = true;
           throw error;
         }

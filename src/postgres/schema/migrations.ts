@@ -5,7 +5,7 @@
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { packageVersion } from "../../format/version.ts";
 import type { Database } from "../connection/database.ts";
-import { stateOf } from "../connection/failure.ts";
+import { sqlStateOf } from "../connection/failure.ts";
 import { baseSchema } from "./base.ts";
 import { eventsSchema } from "./events.ts";
 import { handoffSchema } from "./handoff.ts";
@@ -30,7 +30,7 @@ export async function findSchemaVersion(database: Database): Promise<{ version: 
     );
     return { version: row?.version ?? 0, writtenBy: row?.written_by ?? "" };
   } catch (error) {
-    if (stateOf(error) === undefinedTable) return { version: 0, writtenBy: "" };
+    if (sqlStateOf(error) === undefinedTable) return { version: 0, writtenBy: "" };
     throw error;
   }
 }

@@ -29,7 +29,7 @@ export interface ActorState extends ActorMemory {
 }
 
 /** Leaves out actors of `alike` that have not begun, except the first one that can begin. */
-export function withoutLateComers(
+export function withoutLateArrivals(
   actors: readonly ActorState[],
   alike: readonly string[] = [],
   canStep: (actor: ActorState) => boolean,

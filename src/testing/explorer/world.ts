@@ -6,7 +6,7 @@ import { Machine } from "../sim/machine.ts";
 import { SimOsLocks } from "../sim/os-locks.ts";
 import { createSimPorts } from "../sim/process.ts";
 import { SimServer } from "../sim/server.ts";
-import { withoutLateComers, type ActorState, type ActorMemory, type ParkedCall } from "./actor-state.ts";
+import { withoutLateArrivals, type ActorState, type ActorMemory, type ParkedCall } from "./actor-state.ts";
 import type { Choice, RecordedStep } from "./choice.ts";
 import { describeError, describeValue } from "./describe.ts";
 import { hashOf } from "./hash.ts";
@@ -366,7 +366,7 @@ export class World {
     this.#isEager = false;
     const choices: Choice[] = [];
     const canStep = (actor: ActorState) => actor.parked.some((parked) => this.#steps(actor, parked).length > 0);
-    const free = withoutLateComers(ordered, this.scenario.alike, canStep);
+    const free = withoutLateArrivals(ordered, this.scenario.alike, canStep);
     for (const actor of free) for (const parked of actor.parked) choices.push(...this.#steps(actor, parked));
     if (choices.length > 0) for (const actor of free) choices.push(...this.#disturbances(actor));
     return choices;

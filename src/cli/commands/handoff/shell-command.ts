@@ -4,7 +4,7 @@ import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
 import { pipeline, Readable } from "node:stream";
 import type { Delivery } from "../../../handoff/index.ts";
-import type { Sink } from "../../output.ts";
+import type { OutputSink } from "../../output.ts";
 import { ProcessGroup, type GroupEnd } from "./process-group.ts";
 import { environmentOf } from "./ticket-environment.ts";
 
@@ -19,7 +19,7 @@ export interface CommandEnd extends GroupEnd {
 export interface CommandSurroundings {
   /** The directory of the box. */
   readonly box: string;
-  readonly stderr: Sink;
+  readonly stderr: OutputSink;
   readonly stop: AbortSignal;
   /** The commands that run now. */
   readonly running: Set<ProcessGroup>;

@@ -2,16 +2,16 @@
 // block requests: lines that it does not take are counted, not kept.
 import type { S3AccessEntry } from "../../../s3/index.ts";
 import { messageOf } from "../../failure.ts";
-import type { Sink } from "../../output.ts";
+import type { OutputSink } from "../../output.ts";
 
 const pendingMax = 10_000;
 
 export class AccessLog {
-  readonly #stdout: Sink;
+  readonly #stdout: OutputSink;
   #pending = 0;
   #dropped = 0;
 
-  constructor(stdout: Sink) {
+  constructor(stdout: OutputSink) {
     this.#stdout = stdout;
   }
 

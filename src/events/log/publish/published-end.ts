@@ -136,7 +136,7 @@ export async function parsedEndOf(
 }
 
 /** Returns the whole lines of a segment after a point, and their end. */
-export async function linesBehind(
+export async function linesAfter(
   { disk, directory }: LogFiles,
   tip: Tip,
 ): Promise<{ readonly lines: readonly Uint8Array[]; readonly end: Tip }> {

@@ -16,7 +16,7 @@ import type { Tip } from "../format/tip.ts";
 import type { LogFiles } from "../log-files.ts";
 import { mustContinue } from "../read/continuation.ts";
 import type { LogTail } from "./log-tail.ts";
-import { linesBehind, type PublishedEnd } from "./published-end.ts";
+import { linesAfter, type PublishedEnd } from "./published-end.ts";
 
 export class Recovery {
   protected readonly files: LogFiles;
@@ -47,7 +47,7 @@ export class Recovery {
 
   /** Saves whole lines after the tip, and continues the log in a new segment. */
   async rescue(tip: Tip): Promise<Tip> {
-    const { lines, end } = await linesBehind(this.files, tip);
+    const { lines, end } = await linesAfter(this.files, tip);
     if (!this.tail.isAlone) return await this.tail.startSegment(tip, lines);
     if (lines.length > 0) await this.tail.writeAgain(tip, lines, end);
     return await this.tail.startSegment(end, []);
@@ -84,7 +84,7 @@ export class Recovery {
   }
 
   async #hasLinesBehind(tip: Tip): Promise<boolean> {
-    return tip.segment !== 0 && (await linesBehind(this.files, tip)).lines.length > 0;
+    return tip.segment !== 0 && (await linesAfter(this.files, tip)).lines.length > 0;
   }
 
   async #newestSegment(): Promise<number> {

@@ -9,7 +9,7 @@ import { nameExists } from "../../box/names.ts";
 
 export type Repair = () => Promise<void>;
 
-export const repairable = "Run verify with repair.";
+export const repairRemedy = "Run verify with repair.";
 const mayNotRead = "Give the user of this process the right to read it, and verify again.";
 const restore = "Restore the file from a backup.";
 
@@ -59,7 +59,7 @@ export class Inspection {
     path: string,
     what: string,
     repair?: Repair,
-    remedy: string = repair === undefined ? restore : repairable,
+    remedy: string = repair === undefined ? restore : repairRemedy,
   ): void {
     this.#findings.damage({ path }, what, remedy);
     if (repair !== undefined) this.repairs.push(repair);
@@ -79,7 +79,7 @@ export class Inspection {
   }
 
   leftover(path: string, what: string, repair: Repair): void {
-    this.#findings.leftover({ path }, what, `It does no harm. ${repairable}`);
+    this.#findings.leftover({ path }, what, `It does no harm. ${repairRemedy}`);
     this.repairs.push(repair);
   }
 

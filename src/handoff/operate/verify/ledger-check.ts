@@ -12,7 +12,7 @@ import type { Box } from "../../box/box.ts";
 import { findOwner } from "../../box/key-file.ts";
 import { committedKind, findCommitted, recordName, type Committed, type LedgerEntry } from "../../ledger/ledger.ts";
 import { ticketKind } from "../../model/manifest.ts";
-import { orUndefined } from "../find.ts";
+import { undefinedIfDamaged } from "../find.ts";
 import { ticketsIn } from "../tickets.ts";
 import type { Inspection, Repair } from "./inspection.ts";
 
@@ -52,7 +52,7 @@ async function checkEntry(inspection: Inspection, path: string): Promise<void> {
   if (!names.includes(path))
     return inspection.damage(path, `It is a copy of the entry of the key ${JSON.stringify(committed.key)}.`);
   for (const output of directory === undefined ? [] : committed.outputs) {
-    const found = await orUndefined(digestOf(box, `${directory}/outputs/${output.name}`));
+    const found = await undefinedIfDamaged(digestOf(box, `${directory}/outputs/${output.name}`));
     if (found?.sha256 !== output.sha256)
       inspection.damage(`${directory}/outputs/${output.name}`, "This output is missing or altered.");
   }
@@ -96,11 +96,11 @@ interface DoneTicket extends Pick<Committed, "key" | "id" | "claims"> {
  */
 async function findKey(box: Box, path: string): Promise<DoneTicket | undefined> {
   const hash = path.slice(path.lastIndexOf("/") + 1);
-  const first = await orUndefined(findOwner(box, `${box.layout.keys}/${hash.slice(0, 3)}/${hash}`));
+  const first = await undefinedIfDamaged(findOwner(box, `${box.layout.keys}/${hash.slice(0, 3)}/${hash}`));
   if (first !== undefined) return { key: first.manifest.key, id: first.manifest.id, claims: 0, replays: 0 };
   for (const state of ["archive", "processing", "incoming", "error"] as const)
     for await (const { name, path: at } of ticketsIn(box, state)) {
-      const ticket = await orUndefined(findRecord(box.disk, ticketKind, at));
+      const ticket = await undefinedIfDamaged(findRecord(box.disk, ticketKind, at));
       if (ticket === undefined) continue;
       const { key } = ticket.manifest;
       for (let replays = 0; replays <= name.replays; replays++)

@@ -13,11 +13,11 @@ import { findTicketName } from "../../model/ticket-name.ts";
 import { ClaimEntry } from "../../foreign/claim-entry.ts";
 import { listNoted, problemsName } from "../../foreign/problems.ts";
 import { returnDeadTickets } from "../../recover/return-tickets.ts";
-import { findTicket, orUndefined } from "../find.ts";
+import { findTicket, undefinedIfDamaged } from "../find.ts";
 import { directoriesOf } from "../tickets.ts";
 import { emptyTrash, listTrash } from "../trash.ts";
 import { ticketStates } from "../../model/handoff.ts";
-import { repairable, type Inspection } from "./inspection.ts";
+import { repairRemedy, type Inspection } from "./inspection.ts";
 
 /**
  * Lists the ids of all payloads. Call it before listing tickets: a ticket is created before its
@@ -87,7 +87,7 @@ async function checkKey(inspection: Inspection, path: string, known: ReadonlySet
   const { id, key } = ticket.manifest;
   if (known.has(id)) return;
   // A damaged ledger entry keeps its key. ledger-check.ts reports it.
-  const entry = await orUndefined(findCommitted(box, box.layout.ledger(key, 0)));
+  const entry = await undefinedIfDamaged(findCommitted(box, box.layout.ledger(key, 0)));
   if (entry !== undefined || (await inspection.isStill(box.layout.ledger(key, 0)))) return;
   if ((await findTicket(box, id, ticket.manifest)) !== undefined) return;
   if ((await listUnfinished(inspection)).includes(id)) return;
@@ -153,7 +153,7 @@ export async function checkAdopting(inspection: Inspection): Promise<void> {
         entry.path,
         what,
         inspection.aside(entry.path),
-        `The files can be adopted again. ${repairable}`,
+        `The files can be adopted again. ${repairRemedy}`,
       );
     }
 }

@@ -9,7 +9,7 @@ import { usedLanes } from "../../consume/lanes.ts";
 import { progressKind } from "../../consume/progress.ts";
 import { noteKind } from "../../consume/settle.ts";
 import { ticketKind } from "../../model/manifest.ts";
-import { orUndefined } from "../find.ts";
+import { undefinedIfDamaged } from "../find.ts";
 import { pauseKind } from "../pause.ts";
 import { ticketsIn } from "../tickets.ts";
 import type { Inspection, Repair } from "./inspection.ts";
@@ -79,7 +79,7 @@ export async function checkLanes(inspection: Inspection): Promise<void> {
 async function hasTickets({ box }: Inspection, lane: number): Promise<boolean> {
   if ((await box.names(`${box.layout.lane(lane)}/incoming`)).length > 0) return true;
   for await (const { path } of ticketsIn(box, "processing")) {
-    const ticket = await orUndefined(findRecord(box.disk, ticketKind, path));
+    const ticket = await undefinedIfDamaged(findRecord(box.disk, ticketKind, path));
     // An unreadable ticket may belong to this lane.
     if (ticket === undefined || (ticket.manifest.group !== undefined && laneOf(ticket.manifest.group) === lane))
       return true;

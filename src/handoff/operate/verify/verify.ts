@@ -14,7 +14,7 @@ import { openBox } from "../../box/open-box.ts";
 import { ticketStates } from "../../model/handoff.ts";
 import { leaveBox } from "../../recover/return-tickets.ts";
 import { ticketsIn, type FoundTicket } from "../tickets.ts";
-import { Inspection, repairable } from "./inspection.ts";
+import { Inspection, repairRemedy } from "./inspection.ts";
 import { checkLedger } from "./ledger-check.ts";
 import {
   checkAdopting,
@@ -78,7 +78,7 @@ async function findRecordDamage({ disk }: Ports, directory: string): Promise<Pro
   } catch (error) {
     // A repair does not replace a record of a newer release, or one that this user may not read.
     if (!isUnreadable(error) || isHoldfastError(error, "NEWER_FORMAT", "NO_PERMISSION")) throw error;
-    const remedy = `Restore it from a backup: it has the id of the box. ${repairable}`;
+    const remedy = `Restore it from a backup: it has the id of the box. ${repairRemedy}`;
     return { severity: "damage", path: `${directory}/box.json`, what: messageOf(error), remedy, repaired: false };
   }
 }

@@ -5,8 +5,8 @@ import { bytesOf, findText } from "../check.ts";
 import type { Role } from "./pairing.ts";
 import type { BothSides, PeerSession } from "./session.ts";
 
-/** The delays with which one side saw the other's changes. `sightMsMax` means "longer than the wait". */
-export interface SightDelays {
+/** The delays with which one side saw the other's changes. `visibilityMsMax` means "longer than the wait". */
+export interface VisibilityDelays {
   /**
    * Until a listing shows a new name: half the time between making a name and listing the other side's answer to it.
    */
@@ -19,11 +19,11 @@ export interface SightDelays {
   readonly replacedMs: number;
 }
 
-export const sightMsMax = 5_000;
+export const visibilityMsMax = 5_000;
 const lookEveryMs = 10;
 const roles: readonly Role[] = ["first", "second"];
 
-export async function measureSight(session: PeerSession): Promise<BothSides<SightDelays>> {
+export async function measureVisibility(session: PeerSession): Promise<BothSides<VisibilityDelays>> {
   const { disk } = session.ports;
   const listingMs = await measureListing(session);
   const absenceMs = await measureChange(session, "absent", {
@@ -60,7 +60,7 @@ async function measureListing(session: PeerSession): Promise<number> {
     const [call, answer] = [`${caller}-call`, `${caller}-answer`];
     const isListed = async (name: string): Promise<boolean> =>
       await session.waitFor(async () => (await disk.list(`${session.directory}/sight`)).includes(name), {
-        limitMs: 2 * sightMsMax,
+        limitMs: 2 * visibilityMsMax,
         everyMs: lookEveryMs,
       });
     await session.exchange(`${caller}-call-ready`, {});
@@ -68,7 +68,7 @@ async function measureListing(session: PeerSession): Promise<number> {
     if (session.role === caller) {
       await disk.createFile(session.path("sight", call), new Uint8Array(), { sync: false });
       await isListed(answer);
-      mineMs = Math.min((clock.monotonicMs() - startedMs) / 2, sightMsMax);
+      mineMs = Math.min((clock.monotonicMs() - startedMs) / 2, visibilityMsMax);
     } else if (await isListed(call)) {
       await disk.createFile(session.path("sight", answer), new Uint8Array(), { sync: false });
     }
@@ -108,9 +108,9 @@ async function measureChange(session: PeerSession, name: string, { prepare, look
       const startedMs = clock.monotonicMs();
       const isFresh = await look(path);
       if (!isFresh) {
-        const isSeen = await session.waitFor(() => look(path), { limitMs: sightMsMax, everyMs: lookEveryMs });
+        const isSeen = await session.waitFor(() => look(path), { limitMs: visibilityMsMax, everyMs: lookEveryMs });
         // At least 1, because 0 means that the first check already saw the change.
-        mineMs = isSeen ? Math.max(1, Math.round(clock.monotonicMs() - startedMs)) : sightMsMax;
+        mineMs = isSeen ? Math.max(1, Math.round(clock.monotonicMs() - startedMs)) : visibilityMsMax;
       }
     }
     await session.exchange(`${looker}-${name}-seen`, {});

@@ -1,12 +1,12 @@
 // Verdicts on how soon one side sees the changes of the other.
 import { bad, formatMs, good, limited, type CheckAnswer } from "../check.ts";
 import type { BothSides } from "./session.ts";
-import { sightMsMax, type SightDelays } from "./sight.ts";
+import { visibilityMsMax, type VisibilityDelays } from "./visibility.ts";
 
 /** Shorter delays do not matter. */
 const soonMs = 1_000;
 
-export function judgeListing({ first, second }: BothSides<SightDelays>): CheckAnswer {
+export function judgeListing({ first, second }: BothSides<VisibilityDelays>): CheckAnswer {
   const ms = Math.max(first.listingMs, second.listingMs);
   const measured = { listingMs: ms };
   if (ms <= soonMs)
@@ -25,7 +25,7 @@ export function judgeListing({ first, second }: BothSides<SightDelays>): CheckAn
   };
 }
 
-export function judgeAbsence({ first, second }: BothSides<SightDelays>): CheckAnswer {
+export function judgeAbsence({ first, second }: BothSides<VisibilityDelays>): CheckAnswer {
   const ms = Math.max(first.absenceMs, second.absenceMs);
   const measured = { absenceMs: ms };
   if (ms <= soonMs)
@@ -46,7 +46,7 @@ export function judgeAbsence({ first, second }: BothSides<SightDelays>): CheckAn
   };
 }
 
-export function judgePresence({ first, second }: BothSides<SightDelays>): CheckAnswer {
+export function judgePresence({ first, second }: BothSides<VisibilityDelays>): CheckAnswer {
   const ms = Math.max(first.presenceMs, second.presenceMs);
   const measured = { presenceMs: ms };
   if (ms === 0)
@@ -65,7 +65,7 @@ export function judgePresence({ first, second }: BothSides<SightDelays>): CheckA
   };
 }
 
-export function judgeReplacement({ first, second }: BothSides<SightDelays>): CheckAnswer {
+export function judgeReplacement({ first, second }: BothSides<VisibilityDelays>): CheckAnswer {
   const ms = Math.max(first.replacedMs, second.replacedMs);
   const measured = { replacedMs: ms };
   if (ms <= soonMs)
@@ -87,5 +87,5 @@ export function judgeReplacement({ first, second }: BothSides<SightDelays>): Che
 }
 
 function describeMs(ms: number): string {
-  return ms >= sightMsMax ? `more than ${formatMs(sightMsMax)}` : formatMs(ms);
+  return ms >= visibilityMsMax ? `more than ${formatMs(visibilityMsMax)}` : formatMs(ms);
 }

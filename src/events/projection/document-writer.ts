@@ -73,13 +73,13 @@ export class DocumentWriter implements DocumentsWriter {
     const shards = new Set(documents.map(({ key }) => shardOf(hashOf(key))));
     await this.#makeShards(shards);
     await atOnce(documents, async (document) => {
-      const path = this.pathOf(this.nameOf(document));
+      const path = this.pathOf(this.#nameOf(document));
       await this.disk.createFile(path, encodeRecord(documentKind, document), { sync: true });
     });
     await atOnce([...shards], (shard) => syncNames(this.disk, `${this.#directory}/${shard}`));
   }
 
-  protected nameOf({ key, position, state }: Document): DocumentName {
+  #nameOf({ key, position, state }: Document): DocumentName {
     return { hash: hashOf(key), fence: this.leased.fence, position, isDeletion: state === undefined };
   }
 
@@ -104,7 +104,7 @@ export class DocumentWriter implements DocumentsWriter {
     const before: DocumentName[] = [];
     const deleted: DocumentName[] = [];
     for (const document of documents) {
-      const name = this.nameOf(document);
+      const name = this.#nameOf(document);
       const shard = await this.#shard(shardOf(name.hash));
       const old = shard.get(name.hash);
       if (old !== undefined) before.push(old);

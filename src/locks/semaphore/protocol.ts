@@ -52,27 +52,27 @@ const defaultStaleMs = 3_600_000;
 export class SemaphoreProtocol {
   readonly path: string;
   protected readonly ports: Ports;
-  protected readonly options: SemaphoreProtocolOptions;
-  protected readonly staleness: Staleness;
+  readonly #options: SemaphoreProtocolOptions;
+  readonly #staleness: Staleness;
   readonly #guard: Guard;
   #canLink = true;
 
   constructor(ports: Ports, path: string, options: SemaphoreProtocolOptions) {
     this.ports = ports;
     this.path = path;
-    this.options = options;
-    this.staleness = new Staleness(ports, path, options);
+    this.#options = options;
+    this.#staleness = new Staleness(ports, path, options);
     this.#guard = new Guard(ports, path);
   }
 
   async observe(): Promise<Observation> {
     const observation = await observe(this.ports.disk, this.path);
-    this.staleness.saw(observation);
+    this.#staleness.saw(observation);
     return observation;
   }
 
   judge(observation: TakenLock): Promise<StalenessVerdict> {
-    return this.staleness.judge(observation);
+    return this.#staleness.judge(observation);
   }
 
   /** Makes one attempt: takes the name if it is free or stale. Never waits. */
@@ -89,7 +89,7 @@ export class SemaphoreProtocol {
         if (outcome !== undefined) return outcome;
         continue;
       }
-      const attempt = await this.#tryWin(newClaim(this.ports, this.options, tag));
+      const attempt = await this.#tryWin(newClaim(this.ports, this.#options, tag));
       if (attempt !== undefined) return attempt;
     }
     return { obstacle: { observation, why: "others were faster" } };
@@ -105,13 +105,13 @@ export class SemaphoreProtocol {
   /** Returns false if the lock was lost before. */
   async giveUp(claim: SemaphoreClaim): Promise<boolean> {
     if (!this.mustGuard(claim)) return await this.#removeOwn(claim, false);
-    return await this.guarded((isGuarded) => this.#removeOwn(claim, isGuarded));
+    return await this.#guarded((isGuarded) => this.#removeOwn(claim, isGuarded));
   }
 
   /** Releases the lock of a process for which this one acts. Returns false if that process has none. */
   async giveUpFor(owner: Owner): Promise<boolean> {
     // Use the guard whatever its age: the owner may die meanwhile, and a dead owner's lock is taken over at once.
-    return await this.guarded(async (isGuarded) => {
+    return await this.#guarded(async (isGuarded) => {
       const observation = await this.observe();
       if (observation.kind === "free" || observation.record === undefined || !isOwnedBy(observation.record, owner))
         return false;
@@ -133,7 +133,7 @@ export class SemaphoreProtocol {
    * is not a lock.
    */
   async removeAnyway(): Promise<boolean> {
-    return await this.guarded(async (isGuarded) => {
+    return await this.#guarded(async (isGuarded) => {
       for (let round = 0; round < roundsMax; round++) {
         const observation = await this.observe();
         this.mustBeLock(observation);
@@ -159,10 +159,10 @@ export class SemaphoreProtocol {
     if (isForAnother || isUnsettled) return true;
     const { clock } = this.ports;
     const ageMs = elapsedMs(since, { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() });
-    return ageMs >= Math.min(this.options.staleMs ?? defaultStaleMs, defaultStaleMs) / 2;
+    return ageMs >= Math.min(this.#options.staleMs ?? defaultStaleMs, defaultStaleMs) / 2;
   }
 
-  protected guarded<T>(action: (isGuarded: boolean) => Promise<T>): Promise<T> {
+  #guarded<T>(action: (isGuarded: boolean) => Promise<T>): Promise<T> {
     return this.#guard.runIfAny(action);
   }
 
@@ -198,7 +198,7 @@ export class SemaphoreProtocol {
    */
   async #tryTakeOver(observation: TakenLock, tag: string | undefined): Promise<Attempt | string | undefined> {
     if (!this.#guard.isTrusted) return "on this file system nothing can be taken over safely";
-    const claim = newClaim(this.ports, this.options, tag);
+    const claim = newClaim(this.ports, this.#options, tag);
     let isBusy = false;
     try {
       // Stage and sync before acquiring the guard, so that nothing slow happens after the last observation.
@@ -256,7 +256,8 @@ export class SemaphoreProtocol {
     { form, bytes }: SemaphoreClaim,
     win: (make: () => Promise<boolean>) => Promise<boolean>,
   ): Promise<boolean> {
-    const { ports, path, options } = this;
+    const { ports, path } = this;
+    const options = this.#options;
     if (form === "directory") return await win(() => makeLockDirectory(ports, path, bytes, options));
     if (!this.#canLink) return await win(() => createLockFile(ports.disk, path, bytes, options));
     return await withStaged(ports, path, bytes, options, win);

@@ -6,7 +6,7 @@ import { ObjectsStorage } from "../../../src/objects/bucket/objects-storage.ts";
 import type { OpenBucket } from "../../../src/objects/bucket/open-bucket.ts";
 import { Announcements } from "../../../src/objects/listing/announcements.ts";
 import { KeyIndex } from "../../../src/objects/listing/key-index.ts";
-import { walkLives } from "../../../src/objects/listing/walk-keys.ts";
+import { walkKeyLives } from "../../../src/objects/listing/walk-keys.ts";
 import { putStaged, type AnnounceKey } from "../../../src/objects/version/put-version.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import {
@@ -82,7 +82,7 @@ export function indexScenario(
     audit: async (ports: Ports, facts: readonly Fact[]) => {
       const bucket = await openBucket(ports);
       const keys = await keysOf(await KeyIndex.open(bucket));
-      for await (const { key } of walkLives(bucket))
+      for await (const { key } of walkKeyLives(bucket))
         mustHold(keys.includes(key), `${key} is there, and no listing shows it`);
       for (const key of ["old", ...valuesOf<string>(facts, "announced")])
         mustHold(keys.includes(key), `${key} was announced, and is not in the index: ${keys.join(", ")}`);

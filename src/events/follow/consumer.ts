@@ -12,7 +12,7 @@ import type { LogAccess } from "../log/log-access.ts";
 import type { ConsumerOptions, EventConsumer, EventStore } from "../model/event-store.ts";
 import { itemsOf, type Matching, type Query } from "../model/query.ts";
 import { workOn, type LogWork } from "./log-work.ts";
-import { workThrough, type EventSource } from "./work-through.ts";
+import { processEvents, type EventSource } from "./process-events.ts";
 
 const batchMax = 100_000;
 
@@ -148,6 +148,6 @@ class LogConsumer implements EventConsumer {
         return await leased.save(position);
       },
     };
-    return await workThrough(work, leased, hold, signals);
+    return await processEvents(work, leased, hold, signals);
   }
 }

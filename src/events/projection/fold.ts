@@ -1,6 +1,6 @@
 // Folds events into the documents that they change, in memory. A batch loads and returns each document once.
 import type { SequencedEvent } from "../../common.ts";
-import type { EventSource } from "../follow/work-through.ts";
+import type { EventSource } from "../follow/process-events.ts";
 import { itemsOf, matches, type Items } from "../model/query.ts";
 import type { CheckedDefinition } from "./definition.ts";
 import type { Document, SeenQuery } from "./document.ts";

@@ -7,7 +7,7 @@ import { findOfVersion, type GenerationEntry, type Generations } from "../../par
 import type { LoopSignals } from "../../part/loop.ts";
 import type { Checkpoint } from "../../part/progress/checkpoint.ts";
 import { underLease, type WorkOutcome } from "../../part/under-lease.ts";
-import { workThrough, type EventSource, type EventWork } from "../follow/work-through.ts";
+import { processEvents, type EventSource, type EventWork } from "../follow/process-events.ts";
 import type { CheckedDefinition } from "./definition.ts";
 import { Fold } from "./fold.ts";
 import type { Generation, ProjectionFiles } from "./generation.ts";
@@ -261,7 +261,7 @@ export class ProjectionWork {
       return isCommitted;
     };
     const work: EventWork = { ...options, source, access, query: definition.query, batch, commit };
-    const outcome = await workThrough(work, leased, hold, signals);
+    const outcome = await processEvents(work, leased, hold, signals);
     if (outcome !== "abandoned") await writer.end();
     return outcome;
   }

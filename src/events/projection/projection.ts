@@ -4,7 +4,7 @@ import type { Cancel, NewEvent, Running } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import { Loop, ProgressWaiters, type LoopOptions, type LoopSignals } from "../../part/loop.ts";
 import { waitUntilProcessed } from "../../part/progress/wait-until-processed.ts";
-import type { EventSource } from "../follow/work-through.ts";
+import type { EventSource } from "../follow/process-events.ts";
 import { accessOf } from "../log/log-access.ts";
 import type { EventStore } from "../model/event-store.ts";
 import type { Query } from "../model/query.ts";

@@ -134,7 +134,7 @@ export class FolderProblems {
 
   async #readNotes(): Promise<Map<string, string>> {
     const notes = new Map<string, string>();
-    for (const { path, noted } of await listNoted(this.#box))
+    for (const { path, noted } of await listNotedProblems(this.#box))
       if (noted?.folder === this.#folder) notes.set(path.slice(path.lastIndexOf("/") + 1), path);
     return notes;
   }
@@ -147,7 +147,7 @@ export interface ListedProblem {
 }
 
 /** Lists the notes of adopters of all folders. */
-export async function listNoted(box: Box): Promise<ListedProblem[]> {
+export async function listNotedProblems(box: Box): Promise<ListedProblem[]> {
   const listed: ListedProblem[] = [];
   for (const text of (await box.names(notesDirectory(box))).sort()) {
     const path = `${notesDirectory(box)}/${text}`;

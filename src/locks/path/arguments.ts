@@ -40,7 +40,7 @@ export class CallArguments {
     return value;
   }
 
-  /** Checks a path, whose extent is in the options. */
+  /** Checks a path and returns its request; `options` say which mode it has, and if it is shared. */
   path(argument: string, path: unknown, options: Extent): LockRequest {
     return { path: this.text(argument, path), ...this.#extent("options", options) };
   }

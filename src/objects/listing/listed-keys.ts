@@ -4,7 +4,7 @@ import { isHoldfastError } from "../../errors.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import type { IndexSnapshot } from "./index-snapshot.ts";
 import type { KeyIndex } from "./key-index.ts";
-import { isIndexDamage, isRepairable, repairIndex, SortedLives } from "./rebuild-index.ts";
+import { isIndexDamage, isRepairable, repairIndex, SortedKeyLives } from "./rebuild-index.ts";
 
 /** Errors of a process that cannot write at all or at the moment. */
 const unmakable = ["NO_PERMISSION", "DISK_FULL", "RESOURCE_BUSY", "IO_ERROR", "OUTCOME_UNKNOWN", "LOCK_LOST"] as const;
@@ -38,7 +38,7 @@ export async function withKeys<T>(
       // The index could not be rebuilt, or is damaged again. The listing uses the keys themselves.
       if (!isIndexDamage(bucket, error) && !isHoldfastError(error, ...unmakable)) throw error;
     }
-  await using lives = await SortedLives.collect(bucket);
+  await using lives = await SortedKeyLives.collect(bucket);
   return await work(lives.snapshot());
 }
 

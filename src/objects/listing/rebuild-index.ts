@@ -15,7 +15,7 @@ import { compareKeys, compareLines, type IndexLine } from "./index-line.ts";
 import type { KeyIndex } from "./key-index.ts";
 import { KeyRun, writeRun } from "./key-run.ts";
 import { mergeLines, type SortedLines } from "./merge-lines.ts";
-import { walkLives } from "./walk-keys.ts";
+import { walkKeyLives } from "./walk-keys.ts";
 
 /** How many keys are sorted in memory at once. */
 const sortedAtOnce = 32_768;
@@ -107,7 +107,7 @@ export async function rebuildIndex(bucket: OpenBucket, index: KeyIndex): Promise
   await bucket.mustBeThere();
   for (const path of [bucket.layout.entries, bucket.layout.runs]) await ensureDirectory(bucket.storage.disk, path);
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
-    await using lives = await SortedLives.collect(bucket);
+    await using lives = await SortedKeyLives.collect(bucket);
     const runs = (await index.runs()).filter((run) => run !== undefined);
     try {
       if (await index.replaceRuns(mergeLines([lives.lines(), ...runs.map(readable)]))) return;
@@ -122,7 +122,7 @@ export async function rebuildIndex(bucket: OpenBucket, index: KeyIndex): Promise
 
 /** Finds a key that has a directory and is not in the index. */
 async function findMissing(bucket: OpenBucket, index: KeyIndex): Promise<string | undefined> {
-  await using lives = await SortedLives.collect(bucket);
+  await using lives = await SortedKeyLives.collect(bucket);
   // The snapshot is taken after the keys were found, so each of them had been announced by then.
   await using snapshot = await index.snapshot();
   const listed = snapshot.from("");
@@ -141,7 +141,7 @@ async function findMissing(bucket: OpenBucket, index: KeyIndex): Promise<string 
  * The lives of all keys, sorted in batches that fit into memory. The last batch stays in memory;
  * the others are in files of this process, or in memory if nothing can be written.
  */
-export class SortedLives implements AsyncDisposable {
+export class SortedKeyLives implements AsyncDisposable {
   readonly #bucket: OpenBucket;
   readonly #runs: { readonly path: string; readonly run: KeyRun }[] = [];
   #last: IndexLine[] = [];
@@ -150,11 +150,11 @@ export class SortedLives implements AsyncDisposable {
     this.#bucket = bucket;
   }
 
-  static async collect(bucket: OpenBucket): Promise<SortedLives> {
-    const sorted = new SortedLives(bucket);
+  static async collect(bucket: OpenBucket): Promise<SortedKeyLives> {
+    const sorted = new SortedKeyLives(bucket);
     let some: IndexLine[] = [];
     let lengthMax = sortedAtOnce;
-    for await (const life of walkLives(bucket)) {
+    for await (const life of walkKeyLives(bucket)) {
       some.push({ ...life, isEnded: false });
       if (some.length < lengthMax) continue;
       if (await sorted.#write(some)) some = [];

@@ -13,7 +13,7 @@ const looksAtOnce = 16;
  * Yields the life of every key that has a directory, even without a version, in no particular
  * order.
  */
-export async function* walkLives(bucket: OpenBucket): AsyncGenerator<KeyLife> {
+export async function* walkKeyLives(bucket: OpenBucket): AsyncGenerator<KeyLife> {
   const some: string[] = [];
   const looks = async (): Promise<KeyLife[]> => {
     const found = await Promise.all(some.splice(0).map((directory) => findLife(bucket, directory)));

@@ -11,7 +11,7 @@ import { findCommitted } from "../../ledger/ledger.ts";
 import { priorityMax, type Ticket } from "../../model/manifest.ts";
 import { findTicketName } from "../../model/ticket-name.ts";
 import { ClaimEntry } from "../../foreign/claim-entry.ts";
-import { listNoted, problemsName } from "../../foreign/problems.ts";
+import { listNotedProblems, problemsName } from "../../foreign/problems.ts";
 import { returnDeadTickets } from "../../recover/return-tickets.ts";
 import { findTicket, undefinedIfDamaged } from "../find.ts";
 import { directoriesOf } from "../tickets.ts";
@@ -125,7 +125,7 @@ export async function checkHolders(inspection: Inspection): Promise<void> {
 /** Reports entries that adopters could not take, and entries they took whose origin is unknown. */
 export async function checkAdopting(inspection: Inspection): Promise<void> {
   const { box } = inspection;
-  for (const { path, noted } of await listNoted(box))
+  for (const { path, noted } of await listNotedProblems(box))
     if (noted === undefined) inspection.leftover(path, "It is not a note of an adopter.", inspection.aside(path));
     else
       inspection.note(

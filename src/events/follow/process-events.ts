@@ -36,7 +36,7 @@ export interface EventWork {
 /** The reason that ends a wait when a checkpoint is due. */
 const idle: unique symbol = Symbol("idle");
 
-export async function workThrough(
+export async function processEvents(
   work: EventWork,
   leased: LeasedWork,
   hold: PathHold,

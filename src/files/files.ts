@@ -10,6 +10,7 @@ import {
   checkCancel,
   checkChanges,
   checkFileOptions,
+  checkHistory,
   checkList,
   checkPath,
   checkUpdate,
@@ -25,6 +26,7 @@ import type {
   FileInfo,
   FileOperations,
   FileOptions,
+  HistoryOptions,
   ListOptions,
   StampedBytes,
   StampedText,
@@ -43,6 +45,8 @@ import type { Tree } from "./tree/tree.ts";
 import { TreeReader } from "./tree/tree-reader.ts";
 
 const timeoutMsDefault = 5_000;
+/** The number of changes that `history` looks at. */
+const lookedAtMax = 10_000;
 /** Keeps a byte order mark, because the text is written back. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -164,6 +168,22 @@ export class FolderFiles implements FileOperations {
     const after = options.after === undefined ? this.#tree.changes.last() : Promise.resolve(options.after);
     after.catch(() => undefined);
     return this.#follow(after, options);
+  }
+
+  async history(options: HistoryOptions = {}): Promise<Change[]> {
+    checkHistory(options);
+    return await this.#run(async () => {
+      const { under = "", after = 0, before = Infinity, limit = 100, signal } = options;
+      const { path: directory } = await this.#tree.locate(under);
+      const newest = Math.min(before - 1, await this.#tree.changes.last());
+      const found: Change[] = [];
+      for (let number = newest; number > Math.max(after, newest - lookedAtMax) && found.length < limit; number--) {
+        signal?.throwIfAborted();
+        const change = await this.#tree.changes.find(number);
+        if (change !== undefined && isUnder(change, directory)) found.push(change);
+      }
+      return found;
+    });
   }
 
   /** Waits for calls in progress, then leaves the ground. */

@@ -47,6 +47,21 @@ describe.each(sites)("changes on %s", (_name, make) => {
     expect(await taken(ada.changes({ after: 0, under: "a" }), 3)).toEqual([all[0], all[2], all[4]]);
   });
 
+  it("the history gives the latest first, in pages, and does not wait for a path that is locked", async () => {
+    const site = await filesOn(make);
+    const [ada, bob] = [await site.open(), await site.open()];
+    await ada.write("a/x", "1");
+    await ada.write("b", "1");
+    await using hold = await (await bob.locks()).acquire("a", { mode: "tree" });
+    await bob.write("a/y", "1", { within: hold });
+    const pathsOf = (changes: readonly Change[]): string[] => changes.map(({ number, path }) => `${number} ${path}`);
+    expect(pathsOf(await ada.history())).toEqual(["3 a/y", "2 b", "1 a/x"]);
+    expect(pathsOf(await ada.history({ limit: 1 }))).toEqual(["3 a/y"]);
+    expect(pathsOf(await ada.history({ before: 3, after: 1 }))).toEqual(["2 b"]);
+    expect(pathsOf(await ada.history({ under: "a", limit: 5 }))).toEqual(["3 a/y", "1 a/x"]);
+    await expect(ada.history({ limit: -1 })).rejects.toThrow("limit must be a whole number");
+  });
+
   it("every change names the process that made it and the time, and one of an earlier build is read without", async () => {
     const site = await filesOn(make);
     const ada = await site.open();

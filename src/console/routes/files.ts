@@ -3,7 +3,6 @@
 import type { FileInfo } from "../../files/index.ts";
 import { pageOf } from "../http/query.ts";
 import { RequestError } from "../http/request-error.ts";
-import { changesBetween } from "../watch/part-feeds.ts";
 import type { DownloadRoute, Route } from "./route.ts";
 
 /** Larger files are downloaded, not shown. */
@@ -52,8 +51,8 @@ export const changes: Route = async (query, { watched }) => {
   const last = (await tree?.lastChange()) ?? 0;
   const upTo = Math.min(last, query.count("before", last + 1) - 1);
   const from = Math.max(0, upTo - query.limit());
-  const found = tree === undefined ? [] : await changesBetween(tree, from, upTo);
-  return { last, changes: found.reverse(), ...(from > 0 ? { next: from + 1 } : {}) };
+  const found = (await tree?.history({ after: from, before: upTo + 1, limit: upTo - from })) ?? [];
+  return { last, changes: found, ...(from > 0 ? { next: from + 1 } : {}) };
 };
 
 export const search: Route = async (query, { watched }) => ({

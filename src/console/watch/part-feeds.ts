@@ -8,8 +8,6 @@ import { nameOf, type Activity } from "./activity.ts";
 /** Of a burst, only this many of the latest are reported one by one; the others are counted. */
 const shownMax = 20;
 const rememberedMax = 1000;
-/** How long to wait for a locked path; the change is then reported by a later call. */
-const changesMs = 1000;
 
 export class LogFeed {
   #head: number | undefined;
@@ -111,21 +109,10 @@ export class TreeFeed {
     const isFirst = this.#last === undefined;
     const before = this.#last ?? Math.max(0, last - shownMax);
     const after = Math.max(before, last - shownMax);
-    const changes = await changesBetween(tree, after, last);
+    const changes = (await tree.history({ after, before: last + 1, limit: shownMax })).reverse();
     this.#last = changes.at(-1)?.number ?? before;
     return [...(isFirst ? [] : more("file", "", "changed", "files", after - before)), ...changes.map(entryOfChange)];
   }
-}
-
-/** Returns the changes after `after` and up to `upTo`; fewer while a path is locked. */
-export async function changesBetween(tree: FileTree, after: number, upTo: number): Promise<Change[]> {
-  const changes: Change[] = [];
-  if (after >= upTo) return changes;
-  for await (const change of tree.changes({ after, signal: AbortSignal.timeout(changesMs) })) {
-    changes.push(change);
-    if (change.number >= upTo) break;
-  }
-  return changes;
 }
 
 function entryOfChange({ kind, path, from, by, at, damaged }: Change): Activity {

@@ -10,6 +10,7 @@ import type {
   ChangesOptions,
   FileOptions,
   FilesOptions,
+  HistoryOptions,
   ListOptions,
   OpenFilesOptions,
   WriteOptions,
@@ -103,11 +104,20 @@ export function checkChanges(options: ChangesOptions): void {
     throw new RangeError(`changes: after must be a whole number from 0, not ${after}.`);
 }
 
+export function checkHistory(options: HistoryOptions): void {
+  checkCall("history", options, { signal: true, under: true, after: true, before: true, limit: true });
+  const { under = "", after = 0, before = 0, limit = 0 } = options;
+  checkPath("history", "under", under);
+  for (const [name, value] of Object.entries({ after, before, limit }))
+    if (!(Number.isSafeInteger(value) && value >= 0))
+      throw new RangeError(`history: ${name} must be a whole number from 0, not ${value}.`);
+}
+
 /** `call` is "openFiles", or "files" of a store, whose ground has the lease and the locks. */
 export function checkFilesOptions(call: "openFiles" | "files", options: FilesOptions | OpenFilesOptions): void {
   const { locks: _locks, leaseMs: _leaseMs, ...ofStore } = filesOptions;
   if (call === "files") checkOptions<Partial<FilesOptions>>(call, options, ofStore as OptionNames<FilesOptions>);
-  else checkOptions<OpenFilesOptions>(call, options, { ...filesOptions, create: true, id: true });
+  else checkOptions<OpenFilesOptions>(call, options, { ...filesOptions, create: true, id: true, name: true });
   if (options.timeoutMs !== undefined) checkTimeout(options.timeoutMs);
   const { index, sessions, functionTimeoutMs, work } = options;
   if (index !== undefined && index !== false) checkIndex(call, index);

@@ -70,6 +70,18 @@ export interface ChangesOptions extends Cancel {
   after?: number | undefined;
 }
 
+/** Options of `history`. */
+export interface HistoryOptions extends Cancel {
+  /** Returns only changes on or below this path. Default: the whole tree. */
+  under?: string | undefined;
+  /** Returns changes with a higher number than this. Default 0. */
+  after?: number | undefined;
+  /** Returns changes with a lower number than this, for pages. Default: the latest. */
+  before?: number | undefined;
+  /** The largest number of changes to return. Default 100. */
+  limit?: number | undefined;
+}
+
 /** Options of a tree of files. */
 export interface FilesOptions {
   /** The search index. False: no index, and no search. Default: a built-in full-text index. */
@@ -110,7 +122,10 @@ export interface FilesOptions {
 }
 
 /** Options of `openFiles`. */
-export interface OpenFilesOptions extends FilesOptions, OpenOptions {}
+export interface OpenFilesOptions extends FilesOptions, OpenOptions {
+  /** Shown to other processes with locks and changes, for example "till 3". Default: none. */
+  name?: string | undefined;
+}
 
 /** A file or directory. */
 export interface FileInfo {
@@ -275,6 +290,12 @@ export interface FileOperations extends AsyncDisposable {
   move(from: string, to: string, options?: FileOptions): Promise<void>;
   /** Iterates over the changes of all processes, and waits for new ones. It never misses a change. */
   changes(options?: ChangesOptions): AsyncIterable<Change>;
+  /**
+   * Returns the latest changes, newest first, without waiting. A change whose author still holds
+   * its locks is among them, and may not be visible yet. It looks at no more than the latest 10,000
+   * changes in its range.
+   */
+  history(options?: HistoryOptions): Promise<Change[]>;
   /** Stops the work of this process and closes the tree. */
   close(): Promise<void>;
 }

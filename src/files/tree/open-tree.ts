@@ -16,6 +16,7 @@ import { Tree } from "./tree.ts";
 
 export interface OpenTreeOptions extends OpenOptions {
   readonly leaseMs?: number | undefined;
+  readonly name?: string | undefined;
   /** Locks that the caller opened for the same root. */
   readonly locks?: PathLocks | undefined;
 }
@@ -31,7 +32,7 @@ export interface OpenedTree {
  * ground of the store. Where nothing can be written, an existing tree opens for reading.
  */
 export async function openTree(ports: Ports, directory: string, options: OpenTreeOptions = {}): Promise<OpenedTree> {
-  const { create, id, leaseMs, locks: given } = options;
+  const { create, id, leaseMs, name, locks: given } = options;
   const place = await findLockDirectories(ports.disk, directory);
   const { root, ground: path } = place;
   await mustBeNoOtherPart(ports, directory);
@@ -40,7 +41,7 @@ export async function openTree(ports: Ports, directory: string, options: OpenTre
     if (create !== false && id === undefined) await ensureDirectory(ports.disk, root);
     // On a full disk, a process must still be able to join in order to free space.
     const reserve = new Reserve(unjoined(ports), new FilesLayout(path).reserve);
-    return await openOn(await reserve.use(() => Ground.open(ports, path, { leaseMs, create, id })), root, {});
+    return await openOn(await reserve.use(() => Ground.open(ports, path, { leaseMs, name, create, id })), root, {});
   };
   const look = async (): Promise<OpenedTree> =>
     await openOn(await Ground.openUnjoined(ports, path, { leaseMs }), root, { listOnly: true });

@@ -11,7 +11,7 @@ const crews = tortureParts.flatMap((part) => {
   return shortSeeds.map((seed) => ({ part, seed, tellsInside }));
 });
 
-// A run goes on until enough has happened, for ten times as long at most; then each part may need
+// A run goes on until enough has happened, for thirty times as long at most; then each part may need
 // its time to calm down and to be audited.
 test("every part keeps its promises while its processes are killed and stopped", { timeout: 600_000 }, async () => {
   const results = await Promise.all(

@@ -69,6 +69,10 @@ const commands: Readonly<Record<string, ListedCommand>> = {
     summary: "change and search a shared tree of plain files",
     load: async () => (await import("./commands/files/files.ts")).registerFiles,
   },
+  mcp: {
+    summary: "serve a folder to agents by the Model Context Protocol",
+    load: async () => (await import("./commands/mcp.ts")).registerMcp,
+  },
   publish: {
     summary: "write a file from stdin, whole or not at all",
     load: async () => (await import("./commands/publish.ts")).registerPublish,

@@ -172,7 +172,7 @@ export class FolderFiles implements FileOperations {
 
   async history(options: HistoryOptions = {}): Promise<Change[]> {
     checkHistory(options);
-    return await this.#run(async () => {
+    return await this.#life.run(async () => {
       const { under = "", after = 0, before = Infinity, limit = 100, signal } = options;
       const { path: directory } = await this.#tree.locate(under);
       const newest = Math.min(before - 1, await this.#tree.changes.last());

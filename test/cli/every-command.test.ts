@@ -86,6 +86,7 @@ const onMissingPlace: Readonly<Record<string, (directory: string) => readonly st
   "objects import": (directory) => [directory, directory],
   console: (directory) => [directory, "--port", "0"],
   watch: (directory) => [directory],
+  mcp: (directory) => [directory, "--no-create"],
   s3: (directory) => [directory, "--no-create", "--port", "0"],
   "files add": (directory) => [directory, "a", directory, "--no-create"],
   "files write": (directory) => [directory, "a", "--no-create"],

@@ -32,7 +32,9 @@ const ownModules: Readonly<Record<string, readonly string[]>> = {
 const binding = ["ports/node/ports.ts", "ports/node/location.ts", "ports/memory"];
 /** The engine of a database, which the subpaths load on demand. */
 const onPostgres = "postgres/by-location.ts";
-const subpaths = ["durable", "locks", ...capabilities, "s3", "postgres", "console"].map((room) => `${room}/index.ts`);
+const subpaths = ["durable", "locks", ...capabilities, "s3", "postgres", "console", "mcp"].map(
+  (room) => `${room}/index.ts`,
+);
 
 export const layers: readonly Layer[] = [
   { room: "errors.ts", knows: ["common.ts"], modules: [] },
@@ -105,6 +107,11 @@ export const layers: readonly Layer[] = [
     room: "console",
     knows: ["index.ts", ...subpaths, "format/known-options.ts", "format/name.ts", "../dist/console/page.js"],
     modules: ["*"],
+  },
+  {
+    room: "mcp",
+    knows: ["index.ts", ...subpaths, "format/known-options.ts"],
+    modules: [...streams, "@modelcontextprotocol/server", "@modelcontextprotocol/server/stdio", "zod"],
   },
   // Runs in a browser.
   { room: "console/page", knows: [], modules: ["preact", "preact/hooks"] },

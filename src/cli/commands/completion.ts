@@ -26,8 +26,8 @@ export function registerCompletion(command: Command, run: Run): void {
     });
   endHelp(command, {
     examples: [
-      "source <(holdfast completion bash)",
       "holdfast completion fish > ~/.config/fish/completions/holdfast.fish",
+      "source <(holdfast completion bash)",
     ],
     exits: { done: "printed", wrongUsage: "wrong usage" },
   });

@@ -1,7 +1,8 @@
 // The subpath "holdfast/mcp": agents share a store by the Model Context Protocol, and none overwrites
 // what it has not seen.
 //
-//   const store = await openStore("/mnt/shop", { name: "ada" });
+//   import { serveMcp } from "holdfast/mcp";
+//   await using store = await openStore("/mnt/shop", { name: "ada" });
 //   await serveMcp(store);
 //
 // It needs the packages @modelcontextprotocol/server and zod beside Holdfast; the command

@@ -104,14 +104,25 @@ it.each([
 
 /** What an endless command prints before it is told to end, after which it ends without a failure. */
 async function interrupted(block: string, cwd: string, env: NodeJS.ProcessEnv): Promise<string> {
-  // Another program may have the port that is the default.
   const words = block.split(" #")[0]?.trim().split(/\s+/).slice(1) ?? [];
-  const child = spawn(join(cwd, "node_modules/.bin/holdfast"), [...words, "--port", "0"], { cwd, env });
+  const [verb = ""] = words;
+  const { says, flags } = endless[verb]!;
+  const child = spawn(join(cwd, "node_modules/.bin/holdfast"), [...words, ...flags], { cwd, env });
   let said = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
+  const hasSaid = new Promise<void>((resolve) => {
+    for (const output of [child.stdout, child.stderr])
+      output.setEncoding("utf8").on("data", (text: string) => (said += text).includes(says) && resolve());
+  });
   const ended = once(child, "exit");
-  while (!said.includes("secret") && child.exitCode === null) await Promise.race([once(child.stdout, "data"), ended]);
+  await Promise.race([hasSaid, ended]);
   child.kill("SIGINT");
   expect(await ended).toEqual([0, null]);
   return said;
 }
+
+/** What a command has said once it runs. Another program may have the port that is the default. */
+const endless: Readonly<Record<string, { readonly says: string; readonly flags: readonly string[] }>> = {
+  s3: { says: "secret", flags: ["--port", "0"] },
+  console: { says: "Ctrl-C ends it", flags: ["--port", "0"] },
+  watch: { says: "Ctrl-C ends it", flags: [] },
+};

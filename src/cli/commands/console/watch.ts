@@ -17,6 +17,7 @@ export function registerWatch(command: Command, run: Run): void {
     .action(async (directory: string) => {
       mustBeFolder(directory, "watch");
       await using store = await openStore(directory, { readOnly: true });
+      run.output.note(`holdfast: watching ${directory}; Ctrl-C ends it`);
       const onProblem = (message: string): void => run.output.warning({ name: "Watch", message: printable(message) });
       for await (const activity of watchStore(store, { signal: run.signal, onProblem }))
         run.output.result(activity, (page) => lineOf(activity, page));

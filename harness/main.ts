@@ -1,6 +1,7 @@
 // The harness as a command: `explore` tries all orders of simulated processes, `torture` disturbs
 // real ones.
 import { Command } from "commander";
+import { registerConsole } from "./endurance/command.ts";
 import { registerExplore } from "./explore/command.ts";
 import { registerTorture } from "./torture/command.ts";
 
@@ -14,4 +15,5 @@ const program = new Command("holdfast-testing")
 
 registerExplore(program);
 registerTorture(program);
+registerConsole(program);
 await program.parseAsync();

@@ -172,7 +172,7 @@ it("every decision is listed once, in a file that is named after its title", () 
 });
 
 it("no page that is shipped links to a file that is not", () => {
-  const shipped = /^(docs|examples|CHANGELOG\.md|CONTRIBUTING\.md|README\.md|LICENSE)(\/|$)/;
+  const shipped = /^(docs|examples|CHANGELOG\.md|CONTRIBUTING\.md|README\.md|SECURITY\.md|LICENSE)(\/|$)/;
   const pages = readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".md"))
     .map((name) => `docs/${name}`);

@@ -2,7 +2,7 @@
 // consumers, read models and their documents.
 import type { JSX } from "preact";
 import { useData } from "./api.ts";
-import { bytes, count } from "./format.ts";
+import { bytes, count, rate } from "./format.ts";
 import type { EventSummary, Holder, Log, StoredEvent } from "./model.ts";
 import type { ViewProps } from "./page.tsx";
 import {
@@ -36,12 +36,13 @@ export function EventsView({ live, at }: ViewProps): JSX.Element {
     <>
       <Tabs
         label="Logs"
-        tabs={logs.map(({ name, head, bytes: size }) => ({
+        tabs={logs.map(({ name, head, bytes: size, perSecond }) => ({
           title: (
             <>
               <Text value={name} isShort />{" "}
               <span class="quiet">
                 {count(head)} · {bytes(size)}
+                {perSecond === undefined ? null : ` · ${rate(perSecond)}/s`}
               </span>
             </>
           ),

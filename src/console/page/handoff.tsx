@@ -353,7 +353,7 @@ function ActOnAll({
     ask({
       title: `${words[verb].verb} ${isFiltered ? "all that match" : "all"}`,
       subject: `${plural(size, "ticket")} of the box ${String(box)}`,
-      consequence: words[verb][state],
+      consequence: `${words[verb][state]}${size < allMax || found === undefined ? "" : ` Only these ${count(allMax)} at a time: repeat it for the others.`}`,
       verb: `${words[verb].verb} ${count(size)}`,
       isDangerous: verb === "discard",
       requests: bodies.map((body) => ({ action: `actions/${verb}`, body: { box, from: state, ...body } })),

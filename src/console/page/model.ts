@@ -28,6 +28,7 @@ export interface Log {
   readonly name: string;
   readonly head?: number;
   readonly bytes?: number;
+  readonly perSecond?: number;
   readonly problem?: string;
 }
 export type State = "incoming" | "delayed" | "processing" | "archive" | "error";

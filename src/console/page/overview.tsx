@@ -219,7 +219,9 @@ function Parts({ sample, buckets }: { sample: Sample; buckets: number | undefine
     kind: "log",
     to: linkTo("events", { log: log.name }),
     name: log.name,
-    facts: log.problem ?? `${plural(log.head ?? 0, "event")}, ${bytes(log.bytes)}`,
+    facts:
+      log.problem ??
+      `${plural(log.head ?? 0, "event")}, ${bytes(log.bytes)}${log.perSecond === undefined ? "" : `, ${rate(log.perSecond)} a second`}`,
   }));
   const boxes = sample.boxes.map(({ name, stats, problem }: Box) => ({
     key: `box ${name}`,

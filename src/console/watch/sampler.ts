@@ -7,6 +7,7 @@ import { asRequestError } from "../http/request-error.ts";
 import { holderActivity, lockActivity, type Activity } from "./activity.ts";
 import { Paced } from "./paced.ts";
 import { BoxFeed, LogFeed, TreeFeed } from "./part-feeds.ts";
+import { Rate } from "./rate.ts";
 import type { WatchedStore } from "./watched-store.ts";
 
 const everyMs = 2000;
@@ -18,6 +19,8 @@ export interface LogSample {
   readonly name: string;
   readonly head?: number;
   readonly bytes?: number;
+  /** Events a second, lately; absent in the first sample. */
+  readonly perSecond?: number;
   readonly problem?: string;
 }
 
@@ -189,11 +192,13 @@ export class Sampler {
     const known = this.#logs.get(name);
     if (known !== undefined) return known;
     const feed = new LogFeed();
+    const rate = new Rate();
     return add(this.#logs, name, async (pending) => {
       const log: EventStore = await this.#watched.log(name);
       const head = await log.head();
       pending.push(...(await feed.readNew(log, name, head)));
-      return { name, head, bytes: await log.bytes() };
+      const perSecond = rate.add(head, Date.now());
+      return { name, head, bytes: await log.bytes(), ...(perSecond === undefined ? {} : { perSecond }) };
     });
   }
 

@@ -75,7 +75,8 @@ export function HandoffView({ live, at, allowActions }: ViewProps): JSX.Element 
 
 function BoxHead({ box, allowActions, onDone }: { box: Box; allowActions: boolean; onDone: () => void }): JSX.Element {
   const { name, stats, problem } = box;
-  if (stats === undefined) return <Trouble error={problem} />;
+  if (stats === undefined)
+    return problem === undefined ? <p class="quiet">Counting the tickets …</p> : <Trouble error={problem} />;
   const { paused, pauseReason, holders, oldestIncomingMs } = stats;
   return (
     <p class="line">

@@ -185,9 +185,11 @@ function Attention({ sample }: { sample: Sample }): JSX.Element {
       );
   return (
     <Panel title="Needs attention">
-      {lines.length === 0 ? (
+      {lines.length > 0 ? null : sample.boxes.some(isCounting) ? (
+        <p class="empty">Still counting …</p>
+      ) : (
         <p class="empty">Nothing failed, nothing waits for a lock, every process is alive.</p>
-      ) : null}
+      )}
       {lines.length > 0 ? <ul class="plain attention">{lines.slice(0, 30)}</ul> : null}
       {lines.length > 30 ? <p class="quiet">and {lines.length - 30} more</p> : null}
     </Panel>
@@ -213,6 +215,11 @@ function Processes({ holders }: { holders: readonly Holder[] }): JSX.Element {
   );
 }
 
+/** True until the console has counted the tickets of a large box for the first time. */
+function isCounting({ stats, problem }: Box): boolean {
+  return stats === undefined && problem === undefined;
+}
+
 function Parts({ sample, buckets }: { sample: Sample; buckets: number | undefined }): JSX.Element {
   const logs = sample.logs.map((log: Log) => ({
     key: `log ${log.name}`,
@@ -221,7 +228,9 @@ function Parts({ sample, buckets }: { sample: Sample; buckets: number | undefine
     name: log.name,
     facts:
       log.problem ??
-      `${plural(log.head ?? 0, "event")}, ${bytes(log.bytes)}${log.perSecond === undefined ? "" : `, ${rate(log.perSecond)} a second`}`,
+      (log.head === undefined
+        ? "counting …"
+        : `${plural(log.head, "event")}, ${bytes(log.bytes)}${log.perSecond === undefined ? "" : `, ${rate(log.perSecond)} a second`}`),
   }));
   const boxes = sample.boxes.map(({ name, stats, problem }: Box) => ({
     key: `box ${name}`,
@@ -231,7 +240,7 @@ function Parts({ sample, buckets }: { sample: Sample; buckets: number | undefine
     facts:
       problem ??
       (stats === undefined
-        ? ""
+        ? "counting …"
         : `${count(stats.incoming)} waiting, ${count(stats.processing)} in progress, ${count(stats.error)} failed, ${count(stats.archive)} done`),
   }));
   const others = [

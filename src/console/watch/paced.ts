@@ -18,6 +18,7 @@ export class Paced<T> {
   #value: Promise<T> | undefined;
   #freshUntilMs = 0;
   #isLoading = false;
+  #isFirst = true;
 
   constructor(load: () => Promise<T>, pace: Pace = calm) {
     this.#load = load;
@@ -37,7 +38,9 @@ export class Paced<T> {
       // Only processor time counts: waiting for a slow disk costs nothing. Other work of this
       // process counts too, which only makes loads rarer.
       const { user, system } = process.cpuUsage(before);
-      const costMs = (user + system) / 1000;
+      // The first load opens what is loaded, and compiles the code: it says nothing about the next ones.
+      const costMs = this.#isFirst ? 0 : (user + system) / 1000;
+      this.#isFirst = false;
       this.#freshUntilMs = performance.now() + Math.min(Math.max(everyMs, factor * costMs), ageMsMax);
       return value;
     } catch (error) {

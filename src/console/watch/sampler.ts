@@ -11,10 +11,13 @@ import { Rate } from "./rate.ts";
 import type { WatchedStore } from "./watched-store.ts";
 
 const everyMs = 2000;
+/** A sample waits this long for its parts. What takes longer is in the next one, so that a page opens at once. */
+const patienceMs = 250;
 /** The samples of three minutes. */
 const historyMax = 90;
 const activityMax = 300;
 
+/** Only its name until it was loaded once. */
 export interface LogSample {
   readonly name: string;
   readonly head?: number;
@@ -24,6 +27,7 @@ export interface LogSample {
   readonly problem?: string;
 }
 
+/** Only its name until it was loaded once. */
 export interface BoxSample {
   readonly name: string;
   readonly stats?: HandoffStats;
@@ -58,8 +62,15 @@ export interface SamplerUpdate {
   readonly activity: readonly Activity[];
 }
 
+interface Names {
+  readonly logs: readonly string[];
+  readonly boxes: readonly string[];
+}
+
 interface PartWatch<T> {
   readonly paced: Paced<T>;
+  /** The value of the last load. */
+  last: T | undefined;
   /** Entries that no sample has included yet. */
   readonly pending: Activity[];
 }
@@ -70,7 +81,7 @@ export class Sampler {
   readonly activity: Activity[] = [];
   readonly #watched: WatchedStore;
   readonly #listeners = new Set<(update: SamplerUpdate) => void>();
-  readonly #names: Paced<{ readonly logs: readonly string[]; readonly boxes: readonly string[] }>;
+  readonly #names: Paced<Names>;
   readonly #logs = new Map<string, PartWatch<LogSample>>();
   readonly #boxes = new Map<string, PartWatch<BoxSample>>();
   readonly #tree: PartWatch<number | undefined>;
@@ -79,6 +90,8 @@ export class Sampler {
   #before: Sample | undefined;
   #timer: NodeJS.Timeout | undefined;
   #sampling: Promise<Sample> | undefined;
+  #loading: Promise<boolean> | undefined;
+  #wasWhole = false;
   #isStale = false;
 
   constructor(watched: WatchedStore) {
@@ -94,7 +107,7 @@ export class Sampler {
       if (tree !== undefined && last !== undefined) pending.push(...(await feed.readNew(tree, last)));
       return last;
     });
-    this.#tree = { paced, pending };
+    this.#tree = { paced, last: undefined, pending };
   }
 
   /**
@@ -138,6 +151,8 @@ export class Sampler {
   }
 
   async #look(): Promise<Sample> {
+    // What an action changed is waited for.
+    const isPatient = this.#isStale;
     this.#isStale = false;
     const problems: string[] = [];
     const orNote = async <T>(look: Promise<T>, otherwise: T): Promise<T> => {
@@ -148,15 +163,16 @@ export class Sampler {
         return otherwise;
       }
     };
-    // Loaded one after the other, so that each is charged with its own processor time.
     const names = await orNote(this.#names.get(), { logs: [], boxes: [] });
     const holders = await orNote(this.#holders.get(), this.#before?.holders ?? []);
     const locks = await orNote(this.#locks.get(), this.#before?.locks ?? []);
-    const changes = await orNote(this.#tree.paced.get(), this.#before?.changes);
-    const logs: LogSample[] = [];
-    for (const name of names.logs) logs.push(await this.#log(name).paced.get());
-    const boxes: BoxSample[] = [];
-    for (const name of names.boxes) boxes.push(await this.#box(name).paced.get());
+    // A load that began before the action may have passed what the action changed.
+    if (isPatient && this.#loading !== undefined) await orNote(this.#loading, true);
+    const loading = orNote(this.#load(names), true);
+    const isWhole = isPatient ? await loading : await Promise.race([loading, afterPatience()]);
+    const changes = this.#tree.last;
+    const logs = names.logs.map((name) => this.#log(name).last ?? { name });
+    const boxes = names.boxes.map((name) => this.#box(name).last ?? { name });
     for (const { problem } of [...logs, ...boxes]) if (problem !== undefined) problems.push(problem);
     const sample = {
       at: new Date(),
@@ -167,8 +183,25 @@ export class Sampler {
       ...(changes === undefined ? {} : { changes }),
       problems: [...new Set(problems)],
     };
+    this.#wasWhole ||= isWhole;
     this.#publish(sample);
     return sample;
+  }
+
+  /**
+   * Loads all parts that are due, one after the other, so that each is charged with its own processor time. Samples that
+   * are taken meanwhile share it. Returns true.
+   */
+  async #load(names: Names): Promise<boolean> {
+    return await (this.#loading ??= this.#loadEach(names).finally(() => (this.#loading = undefined)));
+  }
+
+  async #loadEach({ logs, boxes }: Names): Promise<boolean> {
+    for (const name of logs) await load(this.#log(name));
+    for (const name of boxes) await load(this.#box(name));
+    // The tree comes last: it is the only one whose failure is thrown.
+    await load(this.#tree);
+    return true;
   }
 
   #publish(sample: Sample): void {
@@ -183,7 +216,8 @@ export class Sampler {
     ].sort((one, other) => one.at.getTime() - other.at.getTime());
     this.activity.push(...activity);
     this.activity.splice(0, Math.max(0, this.activity.length - activityMax));
-    this.history.push(countersOf(sample));
+    // Until everything was loaded once, counters that begin at 0 would look like a burst.
+    if (this.#wasWhole) this.history.push(countersOf(sample));
     this.history.splice(0, Math.max(0, this.history.length - historyMax));
     for (const listener of this.#listeners) listener({ sample, activity });
   }
@@ -229,7 +263,7 @@ function add<T extends LogSample | BoxSample>(
       return { name, problem: `${name}: ${asRequestError(error).message}` } as T;
     }
   };
-  const part = { paced: new Paced(load), pending };
+  const part: PartWatch<T> = { paced: new Paced(load), last: undefined, pending };
   parts.set(name, part);
   return part;
 }
@@ -245,4 +279,12 @@ function countersOf({ at, logs, boxes, changes = 0, locks }: Sample): Counters {
     changes,
     locks: locks.length,
   };
+}
+
+async function load<T>(part: PartWatch<T>): Promise<void> {
+  part.last = await part.paced.get();
+}
+
+async function afterPatience(): Promise<false> {
+  return await new Promise((resolve) => setTimeout(() => resolve(false), patienceMs));
 }

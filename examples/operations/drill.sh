@@ -1,6 +1,6 @@
 #!/bin/sh
-# A disaster drill: restores a copy of a store into an empty folder, checks it, and works with it. It changes neither the
-# copy nor the store in use, and ends with 0 only if everything worked.
+# A disaster drill: restores a copy of a store into an empty folder, checks it, and works with it. It does not touch
+# the copy, only prints statistics of the store in use, and ends with 0 only if everything worked.
 #
 #   sh drill.sh COPY [STORE]
 #

@@ -1,7 +1,7 @@
 // The answer of a tool: text for the model, the same facts as JSON for programs, and refusals that
 // say what to do next.
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import { isHoldfastError, type ErrorCode } from "../index.ts";
+import { isHoldfastError, type ErrorAction, type ErrorCode } from "../index.ts";
 
 export interface Answer {
   /** For the model. */
@@ -54,12 +54,17 @@ const nextOf: Partial<Record<ErrorCode, string>> = {
   NO_PERMISSION: "Ask a person: this server may not write there.",
 };
 
+const nextOfAction: Partial<Record<ErrorAction, string>> = {
+  "fix-caller": "Correct the arguments, and call again.",
+  retry: "Try again in a moment.",
+};
+
 function refusalOf(error: unknown): Pick<Refusal, "code" | "message" | "next" | "facts"> {
   if (error instanceof Refusal) return error;
   const { message } = error as Error;
   if (!isHoldfastError(error))
     return { code: "FAILED", message, next: "Check the arguments, and try again.", facts: {} };
-  const next = nextOf[error.code] ?? "Tell a person: this needs a look at the store.";
+  const next = nextOf[error.code] ?? nextOfAction[error.action] ?? "Tell a person: this needs a look at the store.";
   return { code: error.code, message, next, facts: {} };
 }
 

@@ -9,5 +9,12 @@ export async function memoriesOf(archive: Archive): Promise<{ path: string; text
   const { session, number, user, messages } = archive;
   const head = [`# Session ${session}, archive ${number}`, ...(user === undefined ? [] : [`User: ${user}`])];
   const body = messages.map(({ role, content, at }) => `## ${role}${at === undefined ? "" : `, ${at}`}\n\n${content}`);
-  return [{ path: `${memoriesDirectory}/${session}/${number}.md`, text: `${[...head, ...body].join("\n\n")}\n` }];
+  return [
+    { path: `${memoriesDirectory}/${nameOf(session)}/${number}.md`, text: `${[...head, ...body].join("\n\n")}\n` },
+  ];
+}
+
+/** Other programs may give a session an id that leads elsewhere as a path. */
+function nameOf(session: string): string {
+  return encodeURIComponent(session).replace(/^\.+/, (dots) => "%2E".repeat(dots.length));
 }

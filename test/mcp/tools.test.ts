@@ -141,6 +141,7 @@ it("what was said in a session is found after it was committed", async () => {
     expect(facts["hits"]).toMatchObject([{ path: "memories/monday/1.md" }]);
   });
   expect((await ada.call("session_commit", { session: "monday" })).text).toContain("no new messages");
+  expect(await ada.call("session_append", { session: "../src", messages })).toMatchObject({ isError: true });
 });
 
 it("a client that subscribed to a file is told of its change, and of no other", async () => {

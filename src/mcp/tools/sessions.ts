@@ -3,7 +3,10 @@ import { z } from "zod";
 import { writtenCharsMax } from "../limits.ts";
 import { tool, type Tool } from "../tool.ts";
 
-const session = z.string().describe("Id of the session");
+const session = z
+  .string()
+  .regex(/^\w[\w.-]{0,99}$/, "letters, digits, and . _ - inside; at most 100 characters")
+  .describe("Id of the session");
 
 const append = tool("session_append", {
   description: "Appends messages to a session. They are kept durably, also if you end before the session is committed.",

@@ -44,6 +44,7 @@ const groups = {
       },
     ]),
   ),
+  "console:scale": async () => (await import("./console/scale.mjs")).scaleGroup,
   cli: async () => (await import("./cli/start.mjs")).startGroup,
 };
 const names = Object.keys(groups);

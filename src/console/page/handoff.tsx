@@ -535,7 +535,7 @@ function Timeline({ ticket }: { ticket: Ticket }): JSX.Element {
       <li>
         <StateBadge state={state} />{" "}
         <span class="quiet">
-          {state === "processing" ? `attempt ${attempt}` : ""}
+          now {state === "processing" ? `attempt ${attempt}` : ""}
           {state === "delayed" && notBefore !== undefined ? (
             <>
               due <Time at={notBefore} />

@@ -118,9 +118,8 @@ function LockCard({
   return (
     <div class="card">
       <p>
-        <Badge tone="busy">{shared ? "shared" : "exclusive"}</Badge>{" "}
-        <span class="quiet">{mode === "tree" ? "and everything below" : "this path"}</span>{" "}
-        <HolderName holder={holder} /> <LifeBadge state={holder.state} />
+        <Badge tone="busy">{shared ? "shared" : "exclusive"}</Badge> held by <HolderName holder={holder} />{" "}
+        <LifeBadge state={holder.state} />
         {tag === undefined ? null : (
           <>
             {" "}
@@ -129,8 +128,8 @@ function LockCard({
         )}
       </p>
       <p class="quiet">
-        held for {duration(Date.now() - Date.parse(since))}, since <Time at={since} /> · fence {fence} ·{" "}
-        {leaseOf(holder)}
+        {mode === "tree" ? "this path and everything below" : "this path"} · for{" "}
+        {duration(Date.now() - Date.parse(since))}, since <Time at={since} /> · fence {fence} · {leaseOf(holder)}
       </p>
       {waiting.map((each) => (
         <p class="waiter">

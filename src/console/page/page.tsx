@@ -59,6 +59,12 @@ function App(): JSX.Element {
   useEffect(() => {
     document.title = `${title} – Holdfast`;
   }, [title]);
+  const nav = useRef<HTMLElement>(null);
+  // In a narrow window the bar scrolls sideways: the name of the view must be seen.
+  useEffect(() => {
+    const current = nav.current?.querySelector("[aria-current]");
+    current?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [view, me !== undefined]);
   if ((error !== undefined && me === undefined) || live.state === "strange")
     return <Locked error={error ?? "The console was started anew, with another token."} />;
   const allowActions = me?.allowActions === true;
@@ -75,7 +81,7 @@ function App(): JSX.Element {
           </svg>
           Holdfast
         </span>
-        <nav aria-label="Views">
+        <nav aria-label="Views" ref={nav}>
           {Object.entries(views).map(([name, { title: text }]) => (
             <a href={linkTo(name)} aria-current={name === view ? "page" : undefined}>
               {text}

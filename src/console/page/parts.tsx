@@ -64,7 +64,7 @@ export function HolderName({ holder }: { holder: Pick<Holder, "host" | "pid"> & 
     <span class="holder">
       {name === undefined || name === "" ? null : <Text value={name} />}{" "}
       <span class="quiet">
-        {pid} on <Text value={host} />
+        pid {pid} on <Text value={host} />
       </span>
     </span>
   );

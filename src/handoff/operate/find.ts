@@ -74,14 +74,16 @@ async function likelyDirectories(box: Box, id: string, hint: TicketHint): Promis
         const directory = `${layout.incoming(priority)}/${minuteName(madeMs + minute * minuteMs)}`;
         incoming.push({ state: "incoming", directory });
       }
-    incoming.push(...(await lanesOf(box)));
   }
+  // Without the group all lanes are searched. They may hold every waiting ticket of the box, so they come last.
+  const lanes = hint.group === undefined ? await lanesOf(box) : [];
   const days = [madeMs, madeMs + dayMs];
   return [
     ...incoming,
     ...(await directoriesOf(box, "processing")),
     ...days.map((atMs): TicketDirectory => ({ state: "error", directory: layout.error(atMs) })),
     ...days.map((atMs): TicketDirectory => ({ state: "archive", directory: layout.archive(atMs) })),
+    ...lanes,
   ];
 }
 

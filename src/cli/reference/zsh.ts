@@ -1,4 +1,5 @@
-// The completion script for zsh: to be sourced after compinit, or kept as _holdfast in $fpath.
+// The completion script for zsh: to be sourced after compinit, or kept as _holdfast in $fpath. No variable is named
+// `options`, which zsh has already.
 import { quoted } from "./bash.ts";
 import type { Candidate, TableRow } from "./completion-table.ts";
 
@@ -7,7 +8,7 @@ export function zshScript(table: readonly TableRow[]): string {
     const set = [
       `names=${quoted(verbs.map(({ word }) => word).join(" "))}`,
       `verbs=(${listed(verbs)})`,
-      `options=(${listed(options)})`,
+      `flags=(${listed(options)})`,
       `files=${quoted(files.join(" "))}`,
       `values=${quoted(values.join(" "))}`,
       `runs=${runsCommand ? "yes" : "''"}`,
@@ -38,7 +39,7 @@ ${choices.join("\n")}
 
 _holdfast() {
   local at='' taking='' names files values runs each word
-  local -a verbs options choices
+  local -a verbs flags choices
   local -i i
   _holdfast_row ''
   for ((i = 2; i < CURRENT; i++)); do
@@ -70,7 +71,7 @@ _holdfast() {
       if ((\${#choices})); then _describe -t values 'value' choices; else _message 'value'; fi
     fi
   elif [[ $word == -* ]]; then
-    _describe -t options 'option' options
+    _describe -t options 'option' flags
   elif ((\${#verbs})); then
     _describe -t commands 'command' verbs
   else

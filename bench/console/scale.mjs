@@ -68,7 +68,7 @@ async function measure(directory) {
     parts.map(([unit, folder]) => {
       const { inodes, bytes } = sizeOf(`${directory}/${folder}`);
       const each = (number) => (number / sizes[unit]).toFixed(2);
-      const figures = [`${(bytes / 2 ** 30).toFixed(2)} GiB`, `${inodes}`, `${each(inodes)}`];
+      const figures = [`${(bytes / 2 ** 30).toFixed(2)} GiB`, `${inodes}`, each(inodes)];
       return { name: `${sizes[unit]} ${unit}`, figures, notes: [`${Math.round(bytes / sizes[unit])} bytes each`] };
     }),
     ["disk", "inodes", "inodes each"],

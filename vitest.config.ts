@@ -4,6 +4,7 @@ import { SlowestFiles } from "./test/slowest-files.ts";
 
 const sharingFolders = [
   "test/{doctor,durable,events,handoff,locks,objects,opening,part,ports,s3}/**/*.test.ts",
+  "test/telemetry/{operations,prometheus}.test.ts",
   "test/testing/{contracts,explorer,linearizability,mutant-controls,sim-*}.test.ts",
 ];
 

@@ -4,6 +4,7 @@ import type { DoctorOptions, DoctorReport } from "./doctor/index.ts";
 import type { VerifyOptions, VerifyReport } from "./common.ts";
 import type { AdoptedPart } from "./part/adoption.ts";
 import type { AdoptOptions, Store, StoreOptions } from "./store.ts";
+import type { StoreMetricsOptions } from "./store-metrics.ts";
 import type { FormatReport, UpgradeOptions } from "./upgrade-store.ts";
 
 export type {
@@ -43,8 +44,13 @@ export type {
   StoreLocksOptions,
   StoreOptions,
 } from "./store.ts";
+export type { StoreMetricsOptions } from "./store-metrics.ts";
 export type { FormatReport, UpgradeOptions } from "./upgrade-store.ts";
 export { packageVersion as version } from "./format/version.ts";
+export { operationNames } from "./telemetry/operation.ts";
+export type { OperationMessage, OperationName } from "./telemetry/operation.ts";
+export { signalNames } from "./telemetry/signals.ts";
+export type { LockSignal, PlaceSignal, SignalMessages, SignalName, TicketSignal } from "./telemetry/signals.ts";
 
 /**
  * Opens the store at `location` and creates it if it does not exist: a directory, a `file:` URL, or
@@ -134,6 +140,22 @@ export async function copyStore(
 ): Promise<CopiedPart[]> {
   const { copyStore: copy } = await import("./copy-store.ts");
   return await copy(from, to, options);
+}
+
+/**
+ * Returns the numbers of a store in the text format of Prometheus: processes, locks, events, tickets, objects and
+ * files. Opens the parts that exist; it writes nothing if the store was opened with `readOnly`. A part that cannot be
+ * read is counted in `holdfast_metrics_unreadable`. Throws CLOSED.
+ *
+ * @example
+ * ```ts
+ * await using store = await openStore("/mnt/shop", { readOnly: true });
+ * console.log(await storeMetrics(store, { what: "state" }));
+ * ```
+ */
+export async function storeMetrics(store: Store, options: StoreMetricsOptions = {}): Promise<string> {
+  const { storeMetrics: read } = await import("./store-metrics.ts");
+  return await read(store, options);
 }
 
 /**

@@ -13,6 +13,7 @@ import { asRequestError, RequestError } from "./http/request-error.ts";
 import { Streams } from "./http/stream.ts";
 import { downloads, routes } from "./routes/routes.ts";
 import type { Sources } from "./routes/route.ts";
+import { StoreNumbers } from "./watch/store-numbers.ts";
 import { Sampler } from "./watch/sampler.ts";
 import { WatchedStore } from "./watch/watched-store.ts";
 
@@ -105,6 +106,7 @@ class ConsoleHandler {
   readonly #sources: Sources;
   readonly #streams = new Streams();
   readonly #actions: Actions;
+  readonly #numbers: StoreNumbers;
   #closing: Promise<void> | undefined;
 
   constructor(store: Pick<Store, "location" | "id">, guard: Guard, base: string, options: ConsoleOptions) {
@@ -113,6 +115,7 @@ class ConsoleHandler {
     this.#options = options;
     const watched = new WatchedStore(store);
     this.#sources = { watched, sampler: new Sampler(watched), checks: new Checks(watched) };
+    this.#numbers = new StoreNumbers(watched);
     const { location, id } = store;
     this.#actions = new Actions({ location, id, onAction: options.onAction });
   }
@@ -181,6 +184,7 @@ class ConsoleHandler {
   async #read(name: string, query: Query, user: string, response: ServerResponse): Promise<void> {
     const sources = this.#sources;
     const allowActions = this.#options.allowActions === true;
+    if (name === "metrics") return sendText(response, 200, "text/plain; version=0.0.4", await this.#numbers.text());
     if (name === "api/me") return sendJson(response, { user, allowActions });
     if (name === "api/stream") return this.#streams.start(response, sources.sampler);
     const route = name.startsWith("api/") ? name.slice(4) : "";

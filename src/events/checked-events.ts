@@ -5,6 +5,7 @@ import type { Cancel, NewEvent, SequencedEvent, VerifyOptions, VerifyReport } fr
 import { checkTimeout } from "../durable/wait/deadline.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import { makeUuid } from "../format/uuid.ts";
+import { traceMethods } from "../telemetry/trace.ts";
 import { consume } from "./follow/consumer.ts";
 import { listConsumers } from "./follow/consumer-list.ts";
 import { subscribe } from "./follow/subscribe.ts";
@@ -25,6 +26,7 @@ import { checkEvents, checkTags, jsonOf } from "./model/new-event.ts";
 import { distinct, itemsOf, type Items, type Matching, type Query } from "./model/query.ts";
 import type { EventHead } from "./model/stored-event.ts";
 import { TimeWindow } from "./model/time-window.ts";
+import { tracedEventMethods } from "./traced-methods.ts";
 
 const readOptions: OptionNames<ReadOptions> = {
   after: true,
@@ -67,6 +69,10 @@ export interface CheckedEventsContext {
 }
 
 export abstract class CheckedEvents<E extends NewEvent> implements EventStore<E> {
+  static {
+    traceMethods(this, tracedEventMethods);
+  }
+
   readonly #context: CheckedEventsContext;
 
   constructor(context: CheckedEventsContext) {

@@ -4,6 +4,7 @@ import type { NewEvent, SequencedEvent, VerifyOptions, VerifyReport } from "../c
 import { holdfastError } from "../errors.ts";
 import { checkOptions } from "../format/known-options.ts";
 import type { Ports } from "../ports/ports.ts";
+import { traceMethods } from "../telemetry/trace.ts";
 import { CheckedEvents, mustExist, type CheckedAppend, type CheckedRead, type CheckedRetag } from "./checked-events.ts";
 import { workOn } from "./follow/log-work.ts";
 import { encodeContent } from "./log/format/line.ts";
@@ -11,6 +12,7 @@ import type { EventCodec } from "./model/codec.ts";
 import type { Appended, EventStoreOptions } from "./model/event-store.ts";
 import { OpenedLog, type LogOptions } from "./open/opened-log.ts";
 import { StoreAccess } from "./store-access.ts";
+import { tracedEventMethods } from "./traced-methods.ts";
 import { verify } from "./verify/verify.ts";
 
 export interface LogStoreContext {
@@ -20,6 +22,10 @@ export interface LogStoreContext {
 }
 
 export class LogEventStore<E extends NewEvent> extends CheckedEvents<E> {
+  static {
+    traceMethods(this, tracedEventMethods);
+  }
+
   readonly #context: LogStoreContext;
   readonly #options: EventStoreOptions<E> & LogOptions;
   readonly #access: StoreAccess;

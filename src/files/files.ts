@@ -4,6 +4,7 @@ import type { Body, Cancel } from "../common.ts";
 import { Lifetime } from "../durable/wait/lifetime.ts";
 import type { OpenFolder } from "../handoff/foreign/folder.ts";
 import type { PathLocks } from "../locks/path/path-locks.ts";
+import { traceMethods } from "../telemetry/trace.ts";
 import { followChanges, isUnder } from "./change-log/follow-changes.ts";
 import {
   checkAdd,
@@ -42,6 +43,7 @@ import { updateFile, writeFile } from "./operations/write.ts";
 import type { OpenedTree } from "./tree/open-tree.ts";
 import { stampOf, Stamps } from "./tree/stamps.ts";
 import type { Tree } from "./tree/tree.ts";
+import { tracedFileMethods } from "./traced-methods.ts";
 import { TreeReader } from "./tree/tree-reader.ts";
 
 const timeoutMsDefault = 5_000;
@@ -61,6 +63,10 @@ export interface FolderFilesOptions {
 }
 
 export class FolderFiles implements FileOperations {
+  static {
+    traceMethods(this, tracedFileMethods, { except: ["close"] });
+  }
+
   readonly root: string;
   readonly #opened: OpenedTree;
   readonly #tree: Tree;

@@ -4,6 +4,7 @@ import type { Cancel, Running, VerifyOptions, VerifyReport } from "../common.ts"
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { isUnwritable } from "../ports/disk-error.ts";
 import { Findings } from "../part/findings.ts";
+import { traceMethods } from "../telemetry/trace.ts";
 import { FolderFiles, type FolderFilesOptions } from "./files.ts";
 import { IndexSide } from "./index-side.ts";
 import { checkCall } from "./model/arguments.ts";
@@ -14,6 +15,7 @@ import type { Session } from "./model/session.ts";
 import type { IndexWorkOptions } from "./queue/index-work.ts";
 import type { OpenedTree } from "./tree/open-tree.ts";
 import type { Tree } from "./tree/tree.ts";
+import { tracedFileMethods } from "./traced-methods.ts";
 import { givenUpOf, sessionFiles } from "./verify/tree-stats.ts";
 import { verifyRecords } from "./verify/verify-records.ts";
 
@@ -21,6 +23,10 @@ export interface IndexedFilesOptions
   extends FilesOptions, Pick<FolderFilesOptions, "openFolder">, Pick<IndexWorkOptions, "retry" | "graceMs"> {}
 
 export class IndexedFiles extends FolderFiles implements FileTree {
+  static {
+    traceMethods(this, tracedFileMethods);
+  }
+
   readonly #side: IndexSide;
   readonly #tree: Tree;
   #leaving: Promise<void> | undefined;

@@ -4,6 +4,7 @@ import { Lifetime } from "../durable/wait/lifetime.ts";
 import { checkOptions } from "../format/known-options.ts";
 import { directoryLeases, type Leases } from "../part/leases.ts";
 import { Loops } from "../part/loop.ts";
+import { traceMethods } from "../telemetry/trace.ts";
 import type { Box } from "./box/box.ts";
 import type { OpenedBox } from "./box/open-box.ts";
 import { arrivalHints } from "./consume/arrival-hints.ts";
@@ -12,6 +13,7 @@ import { Claimer } from "./consume/claimer.ts";
 import { Arrivals } from "./deliver/arrivals.ts";
 import { Deliveries } from "./deliver/deliveries.ts";
 import { DeliveryFeed } from "./deliver/feed.ts";
+import { tracedHandoffMethods } from "./deliver/traced-methods.ts";
 import { recoverClaims } from "./foreign/adopter.ts";
 import { claimsInBox, type OpenFolder } from "./foreign/folder.ts";
 import { ForeignFolders } from "./foreign/folders.ts";
@@ -53,6 +55,10 @@ import { leaveBox } from "./recover/return-tickets.ts";
 import { Recovery } from "./recover/recovery.ts";
 
 export class BoxHandoff implements Handoff {
+  static {
+    traceMethods(this, tracedHandoffMethods);
+  }
+
   readonly directory: string;
   readonly box: Box;
   readonly #ownsGround: boolean;

@@ -24,6 +24,7 @@ import {
   type StoreLockOptions,
 } from "./store/store-lock.ts";
 import { TablePathLocks } from "./path/table-path-locks.ts";
+import { tracedStoreLock } from "./traced-methods.ts";
 
 export type { BlockingLock, Hold, HolderInfo, LockMode, OpenOptions, Waiting } from "../common.ts";
 export type { FollowedPath } from "./naming/follow-path.ts";
@@ -111,9 +112,10 @@ export async function listSemaphores(directory: string | URL): Promise<Semaphore
  */
 export async function openStoreLock(directory: string | URL, options?: StoreLockOptions): Promise<StoreLock> {
   checkOptions("openStoreLock", options, { timeoutMs: true, leaseMs: true, create: true, id: true });
-  if (isPostgres(directory)) return await (await onPostgres()).openStoreLockAt(directory, options ?? {});
+  if (isPostgres(directory))
+    return tracedStoreLock(await (await onPostgres()).openStoreLockAt(directory, options ?? {}));
   const { ports, path } = await openLocation(directory);
-  return await createStoreLock(ports, path, options);
+  return tracedStoreLock(await createStoreLock(ports, path, options));
 }
 
 /**

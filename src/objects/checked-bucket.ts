@@ -5,6 +5,7 @@ import { isErrorLike, isHoldfastError } from "../errors.ts";
 import { isId } from "../format/id.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import { orAborted } from "../part/body.ts";
+import { traceMethods } from "../telemetry/trace.ts";
 import type { DocumentChange } from "./bucket/change-settings.ts";
 import {
   checkAcl,
@@ -42,6 +43,7 @@ import type {
   Versioning,
   VersionPage,
 } from "./model/object.ts";
+import { tracedBucketMethods } from "./traced-methods.ts";
 import { checkJoinable } from "./multipart/joined-checksum.ts";
 import type { ListUploadsOptions, UploadList } from "./multipart/object-upload.ts";
 import { noSuchUpload } from "./multipart/upload-files.ts";
@@ -59,10 +61,17 @@ interface OfVersion {
 const ofVersion: OptionNames<OfVersion> = { versionId: true };
 
 export abstract class CheckedBucket implements Bucket {
-  readonly name: string;
+  static {
+    traceMethods(this, tracedBucketMethods);
+  }
 
-  constructor(name: string) {
+  readonly name: string;
+  /** The directory of the object store, or its name in a database. */
+  readonly directory: string;
+
+  constructor(name: string, directory: string) {
     this.name = name;
+    this.directory = directory;
   }
 
   protected abstract putChecked(

@@ -2,6 +2,7 @@
 // parts, and passes on what is left to do.
 import type { Body, Cancel } from "../common.ts";
 import { checkOptions } from "../format/known-options.ts";
+import { traceMethods } from "../telemetry/trace.ts";
 import {
   checkPage,
   checkPartOptions,
@@ -22,6 +23,7 @@ import type {
 } from "./model/object.ts";
 import { invalidPart, type NamedUploadPart, type NamedUploadParts } from "./multipart/complete-upload.ts";
 import type { JoinedKind, UploadPartRecord, UploadRecord } from "./multipart/upload-records.ts";
+import { tracedUploadMethods } from "./traced-methods.ts";
 import type { CopySource } from "./version/copy-version.ts";
 import type { DeclaredBody } from "./version/stage-body.ts";
 
@@ -30,6 +32,13 @@ const partNumberMax = 10_000;
 export type PartSource = CopySource & { range?: { start: number; end: number } | undefined };
 
 export abstract class CheckedUpload implements Upload {
+  static {
+    traceMethods(this, tracedUploadMethods);
+  }
+
+  /** The directory of the object store, or its name in a database. */
+  readonly directory: string;
+  readonly bucketName: string;
   readonly id: string;
   readonly key: string;
   readonly startedAt: Date;
@@ -37,7 +46,12 @@ export abstract class CheckedUpload implements Upload {
   readonly checksum?: JoinedKind;
   readonly initiator?: string;
 
-  constructor({ id, key, startedAtMs, checksum, initiator }: Omit<UploadRecord, "facts">) {
+  constructor(
+    { id, key, startedAtMs, checksum, initiator }: Omit<UploadRecord, "facts">,
+    { directory, bucket }: { readonly directory: string; readonly bucket: string },
+  ) {
+    this.directory = directory;
+    this.bucketName = bucket;
     this.id = id;
     this.key = key;
     this.startedAt = new Date(startedAtMs);

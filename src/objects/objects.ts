@@ -18,11 +18,17 @@ import type { Bucket } from "./model/bucket.ts";
 import type { Versioning } from "./model/object.ts";
 import type { BucketInfo, Collected, ObjectStore, ObjectStoreOptions } from "./model/object-store.ts";
 import { newSettings } from "./bucket/bucket-config.ts";
+import { traceMethods } from "../telemetry/trace.ts";
+import { tracedObjectStoreMethods } from "./traced-methods.ts";
 
 const inlineMaxDefault = 64 * 1024;
 
 /** An object store in a directory. */
 export class DirectoryObjects implements ObjectStore {
+  static {
+    traceMethods(this, tracedObjectStoreMethods);
+  }
+
   readonly directory: string;
   readonly #opened: OpenedObjects;
   readonly #buckets: Buckets;
@@ -42,6 +48,7 @@ export class DirectoryObjects implements ObjectStore {
     this.#buckets = new Buckets(opened.storage);
     this.#leases = directoryLeases(this.directory, async () => opened.storage.ground);
     this.#use = {
+      directory: this.directory,
       buckets: this.#buckets,
       inlineMax,
       announce: (bucket, key, incarnation) => this.#announcements.announce(bucket, key, incarnation),

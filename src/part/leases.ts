@@ -10,6 +10,7 @@ import type { HeldLock } from "../locks/path/path-locks.ts";
 import { TablePathLocks } from "../locks/path/table-path-locks.ts";
 import type { RequestTable } from "../locks/table/request-table.ts";
 import { isUnwritable } from "../ports/disk-error.ts";
+import { signal as publish } from "../telemetry/signals.ts";
 
 /** Names are compared literally: there is no tree. */
 export const nameKeys: Keys = {
@@ -56,7 +57,9 @@ export class Leases {
   async acquire(name: string, signal: AbortSignal): Promise<PathHold> {
     const ground = await this.#openGround();
     const locks = await this.#open(ground);
-    return await locks.acquire(this.#keyOf(ground, name), { timeoutMs: Infinity, signal });
+    const hold = await locks.acquire(this.#keyOf(ground, name), { timeoutMs: Infinity, signal });
+    publish("holdfast:lease.taken", () => ({ location: this.#part, name, fence: hold.fence }));
+    return hold;
   }
 
   /** Returns the lease if no other process holds it now. */

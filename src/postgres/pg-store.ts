@@ -213,6 +213,6 @@ export class PgStore {
   ): Promise<NameLocks> {
     const table = PgLockTable.open(this.ground, name);
     if (!listOnly) await table.sweep();
-    return await TablePathLocks.on(this.location, table, { keys, timeoutMs });
+    return await TablePathLocks.on(this.location, table, { keys, timeoutMs, isOfUser: keys === pathKeys });
   }
 }

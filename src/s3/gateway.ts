@@ -18,6 +18,7 @@ import { postObject } from "./operations/object/post-object.ts";
 import { operationOf, subResources } from "./operations/router.ts";
 import { verifySignature } from "./signature/verify.ts";
 import { statusBucket, StatusPages } from "./status/status-pages.ts";
+import { tracedAnswer } from "./traced-answer.ts";
 
 /** Options of `startS3Gateway`. */
 export interface S3GatewayOptions {
@@ -97,11 +98,13 @@ export async function startS3Gateway(objects: ObjectStore, options: S3GatewayOpt
     tls,
     connectionsMax,
     answer: (exchange) =>
-      answerTo(exchange, service, {
-        secrets,
-        domain: options.domain,
-        findStatus: (page) => status.find(page, exchange, server),
-      }),
+      tracedAnswer(exchange, objects.directory, (traced) =>
+        answerTo(traced, service, {
+          secrets,
+          domain: options.domain,
+          findStatus: (page) => status.find(page, traced, server),
+        }),
+      ),
     onAnswered: (entry) => {
       status.add(entry);
       options.onAnswered?.(entry);

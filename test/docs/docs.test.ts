@@ -76,7 +76,8 @@ function complaintsOf(programs: Readonly<Record<string, string>>): string[] {
   const directory = mkdtempSync(join(scratch, "types-"));
   mkdirSync(join(directory, "node_modules"));
   symlinkSync(root, join(directory, "node_modules/holdfast"));
-  symlinkSync(join(root, "node_modules/@types"), join(directory, "node_modules/@types"));
+  for (const name of ["@types", "@opentelemetry", "pino"])
+    symlinkSync(join(root, "node_modules", name), join(directory, "node_modules", name));
   writeFileSync(join(directory, "package.json"), JSON.stringify({ type: "module" }));
   const files = Object.entries(programs).map(([name, text]) => {
     const path = join(directory, `${name.replaceAll(/\W/g, "-")}.ts`);

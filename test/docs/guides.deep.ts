@@ -12,6 +12,7 @@ describe.each([
   ["docs/s3.md", 1],
   ["docs/files.md", 4],
   ["docs/console.md", 1],
+  ["docs/telemetry.md", 2],
   ["docs/backup.md", 3],
   ["docs/testing.md", 1],
 ] as const)("the programs in %s", (page, count) => {

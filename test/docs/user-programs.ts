@@ -21,6 +21,11 @@ export function runAsUser(program: string, ...args: string[]): string {
   mkdirSync(join(scratch, "node_modules"), { recursive: true });
   rmSync(join(scratch, "node_modules/holdfast"), { force: true });
   symlinkSync(root, join(scratch, "node_modules/holdfast"));
+  // Guides log and trace with them.
+  for (const name of ["pino", "@opentelemetry"]) {
+    rmSync(join(scratch, "node_modules", name), { force: true });
+    symlinkSync(join(root, "node_modules", name), join(scratch, "node_modules", name));
+  }
   writeFileSync(join(scratch, "package.json"), JSON.stringify({ name: "a-user", private: true }));
   const path = join(scratch, "program.mjs");
   const { outputText } = transpileModule(program, {

@@ -19,7 +19,7 @@ interface Layer {
   readonly modules: readonly string[];
 }
 
-const base = ["errors.ts", "common.ts"];
+const base = ["errors.ts", "common.ts", "telemetry"];
 const ground = [...base, "ports", "format"];
 const belowParts = [...ground, "durable", "locks"];
 const belowCapabilities = [...belowParts, "part"];
@@ -39,6 +39,7 @@ const subpaths = ["durable", "locks", ...capabilities, "s3", "postgres", "consol
 export const layers: readonly Layer[] = [
   { room: "errors.ts", knows: ["common.ts"], modules: [] },
   { room: "common.ts", knows: ["errors.ts"], modules: [] },
+  { room: "telemetry", knows: [], modules: ["node:async_hooks", "node:diagnostics_channel"] },
   { room: "ports", knows: base, modules: ["node:path", "node:util"] },
   { room: "ports/memory", knows: [...base, "ports"], modules: ["node:path", "node:util"] },
   { room: "ports/node", knows: [...base, "ports", "ports/memory"], modules: ["node:*", "fs-native-extensions"] },
@@ -74,23 +75,27 @@ export const layers: readonly Layer[] = [
     knows: [...belowCapabilities, ...capabilities, "postgres", "ports/node"],
     modules: ["pg"],
   })),
-  ...["store.ts", "verify-store.ts", "upgrade-store.ts", "copy-store.ts", "index.ts"].map((room) => ({
-    room,
-    knows: [
-      ...belowCapabilities,
-      "doctor",
-      "doctor/index.ts",
-      ...capabilities,
-      ...subpaths,
-      "store.ts",
-      "verify-store.ts",
-      "upgrade-store.ts",
-      "copy-store.ts",
-      ...binding,
-      onPostgres,
-    ],
-    modules: ["node:path", "node:util", "node:crypto"],
-  })),
+  ...["store.ts", "verify-store.ts", "upgrade-store.ts", "copy-store.ts", "store-metrics.ts", "index.ts"].map(
+    (room) => ({
+      room,
+      knows: [
+        ...belowCapabilities,
+        "doctor",
+        "doctor/index.ts",
+        ...capabilities,
+        ...subpaths,
+        "store.ts",
+        "verify-store.ts",
+        "upgrade-store.ts",
+        "copy-store.ts",
+        "store-metrics.ts",
+        ...binding,
+        "ports/node/clock.ts",
+        onPostgres,
+      ],
+      modules: ["node:path", "node:util", "node:crypto"],
+    }),
+  ),
   // A front imports only what a user can import, and touches a store through the library only.
   ...["cli", "s3"].map((room) => ({
     room,
@@ -99,7 +104,9 @@ export const layers: readonly Layer[] = [
       ...subpaths,
       "format/known-options.ts",
       "format/prometheus-text.ts",
+      "handoff/operate/box-metrics.ts",
       "format/database-location.ts",
+      "telemetry",
     ],
     modules: ["*"],
   })),
@@ -112,6 +119,11 @@ export const layers: readonly Layer[] = [
     room: "mcp",
     knows: ["index.ts", ...subpaths, "format/known-options.ts"],
     modules: [...streams, "@modelcontextprotocol/server", "@modelcontextprotocol/server/stdio", "zod"],
+  },
+  {
+    room: "otel",
+    knows: ["telemetry", "errors.ts", "format/known-options.ts", "format/version.ts", "ports/node/clock.ts"],
+    modules: ["@opentelemetry/api", "node:diagnostics_channel"],
   },
   // Runs in a browser.
   { room: "console/page", knows: [], modules: ["preact", "preact/hooks"] },

@@ -1,6 +1,6 @@
 // The commands `holdfast verify`, `stats` and `collect`: all parts of a store, one after another.
 import { Option, type Command } from "commander";
-import { verifyPathLocks, verifyStore, type VerifyReport } from "../../index.ts";
+import { openStore, storeMetrics, verifyPathLocks, verifyStore, type VerifyReport } from "../../index.ts";
 import { parseDuration } from "../duration.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { endHelp } from "../help.ts";
@@ -74,7 +74,18 @@ export function registerStats(command: Command, run: Run): void {
   command
     .description("Prints statistics of every part of a store. Takes no lock.")
     .argument("<DIR>", "the store, or the directory of one part")
-    .action(async (directory: string) => {
+    .addOption(
+      new Option(
+        "--prom",
+        "print the numbers of a store in the Prometheus text format, for the node exporter's textfile collector",
+      ).conflicts("json"),
+    )
+    .action(async (directory: string, { prom = false }: { readonly prom?: boolean }) => {
+      if (prom) {
+        // A database needs no such care: reading leaves no trace there.
+        await using store = await openStore(directory, isDatabase(directory) ? { create: false } : { readOnly: true });
+        return void run.pipes.stdout.write(await storeMetrics(store, { location: directory }));
+      }
       const parts: { part: string; directory: string; stats: Readonly<Record<string, number>> }[] = [];
       for (const { noun, directory: path } of await findParts(directory, run))
         parts.push({ part: noun.what, directory: path, stats: await noun.stats(path) });
@@ -86,7 +97,11 @@ export function registerStats(command: Command, run: Run): void {
       );
     });
   endHelp(command, {
-    examples: ["holdfast stats /mnt/shop", "holdfast stats /mnt/shop --json"],
+    examples: [
+      "holdfast stats /mnt/shop",
+      "holdfast stats /mnt/shop --json",
+      "holdfast stats /mnt/shop --prom > /var/lib/node_exporter/shop.prom",
+    ],
     exits: { done: "printed", failed, wrongUsage, missing, verificationFailed: "a part is damaged" },
   });
 }

@@ -56,7 +56,8 @@ export class Guard {
   /** Returns the name of the user. Throws a RequestError for a stranger. */
   async userOf(request: IncomingMessage): Promise<string> {
     const { authorize, user } = this.#options;
-    const name = authorize === undefined ? this.#hasSession(request) && user : await authorize(request);
+    const isOwn = (): boolean => this.#hasSession(request) || this.#hasToken(request);
+    const name = authorize === undefined ? isOwn() && user : await authorize(request);
     if (name === undefined || name === false || name === "")
       throw new RequestError(401, "NO_TOKEN", "Open the address that the console printed: it has the token.");
     return name;
@@ -67,6 +68,11 @@ export class Guard {
     if (!isSame(token, this.token)) throw new RequestError(401, "NO_TOKEN", "This token is of another console.");
     const secure = isSecure ? "; Secure" : "";
     return `${this.#cookie}=${this.#session}; Path=${this.#options.path}; HttpOnly; SameSite=Strict${secure}`;
+  }
+
+  /** For programs that keep no cookies, such as Prometheus. Browsers never send this header of their own accord. */
+  #hasToken({ headers: { authorization = "" } }: IncomingMessage): boolean {
+    return authorization.startsWith("Bearer ") && isSame(authorization.slice("Bearer ".length), this.token);
   }
 
   #hasSession({ headers }: IncomingMessage): boolean {

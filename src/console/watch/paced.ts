@@ -6,11 +6,15 @@ export interface Pace {
   readonly everyMs: number;
   /** A value also stays fresh for this many times the processor time of its load. */
   readonly factor: number;
+  /** No value is older than this. Default: a minute. */
+  readonly ageMsMax?: number;
 }
 
 /** Each value costs at most one hundredth of one core, unless it would be older than a minute. */
 export const calm: Pace = { everyMs: 1500, factor: 100 };
-const ageMsMax = 60_000;
+/** Each value costs at most one hundredth of one core, however old it becomes. */
+export const calmest: Pace = { ...calm, ageMsMax: Infinity };
+const ageMsMaxDefault = 60_000;
 
 export class Paced<T> {
   readonly #load: () => Promise<T>;
@@ -34,7 +38,7 @@ export class Paced<T> {
     this.#value = this.#load();
     try {
       const value = await this.#value;
-      const { everyMs, factor } = this.#pace;
+      const { everyMs, factor, ageMsMax = ageMsMaxDefault } = this.#pace;
       // Only processor time counts: waiting for a slow disk costs nothing. Other work of this
       // process counts too, which only makes loads rarer.
       const { user, system } = process.cpuUsage(before);

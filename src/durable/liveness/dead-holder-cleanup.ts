@@ -3,6 +3,7 @@ import { isId } from "../../format/id.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
+import { signal } from "../../telemetry/signals.ts";
 import { isThere, removeDirectory, unlinkUnlessForeign } from "../publish/directory.ts";
 import { renameOnce } from "../publish/publish.ts";
 import type { Staging } from "../publish/staging.ts";
@@ -27,9 +28,10 @@ export class DeadHolderCleanup {
    * Renames the holder's record to its death record. The death is final and visible to all
    * processes before anything of the holder is removed.
    */
-  async declareDead({ id }: HolderRecord): Promise<void> {
+  async declareDead({ id, host, pid }: HolderRecord): Promise<void> {
     // False: another process declared it dead, or it ended normally.
-    await renameOnce(this.#ports.disk, this.#layout.record(id), this.#layout.deathRecord(id));
+    if (!(await renameOnce(this.#ports.disk, this.#layout.record(id), this.#layout.deathRecord(id)))) return;
+    signal("holdfast:process.dead", () => ({ location: this.#layout.directory, holder: id, host, pid }));
   }
 
   async declareDeadAndRemove(holder: HolderRecord): Promise<void> {

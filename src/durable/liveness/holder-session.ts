@@ -10,6 +10,7 @@ import type { DiskFile } from "../../ports/disk.ts";
 import type { BeatTimes } from "../../ports/heart.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
+import { signal } from "../../telemetry/signals.ts";
 import { removeDirectory, unlinkUnlessForeign } from "../publish/directory.ts";
 import { putIfAbsent } from "../publish/publish.ts";
 import { retryOutage } from "../publish/retry-outage.ts";
@@ -181,7 +182,7 @@ export class HolderSession {
 
   /** Ends the session cleanly, and removes its files. */
   async end(): Promise<void> {
-    this.#finish("it was closed");
+    this.#finish("it was closed", { isLost: false });
     await this.#heartbeat.stop();
     const { disk } = this.#ports;
     try {
@@ -206,9 +207,12 @@ export class HolderSession {
     }
   }
 
-  #finish(why: string): void {
+  #finish(why: string, { isLost = true } = {}): void {
     if (this.#over.signal.aborted) return;
-    this.#over.abort(this.#lost(why));
+    const error = this.#lost(why);
+    this.#over.abort(error);
+    if (isLost)
+      signal("holdfast:process.lost", () => ({ location: this.#layout.directory, holder: this.holder.id, error }));
     // A session that is over must not look alive to others. It does not matter here if the heart
     // stops in time.
     this.#heartbeat.stop().catch(() => undefined);

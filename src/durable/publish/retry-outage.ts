@@ -2,6 +2,7 @@
 // not know a handle. Only for idempotent changes.
 import { hasErrno, isOutage } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
+import { signal } from "../../telemetry/signals.ts";
 
 /** If this many requests fail, the problem is not a short outage. */
 const triesMax = 3;
@@ -28,6 +29,7 @@ export async function retryOutage<T>(disk: Disk, directory: string, change: () =
       return await change();
     } catch (error) {
       if (tries >= triesMax || !isUnanswered(error)) throw error;
+      signal("holdfast:retry", () => ({ location: directory, attempt: tries, error }));
     }
     await disk.canOpen(directory);
   }

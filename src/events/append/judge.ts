@@ -1,11 +1,10 @@
 // Judges a batch: each call in the order of the queue, against the published events and the calls
 // accepted before it.
-import { isDeepStrictEqual } from "node:util";
 import type { SequencedEvent } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Appended } from "../model/event-store.ts";
 import type { EventReader, StoredEvent } from "../log/read/event-reader.ts";
-import type { EventBody, EventHead } from "../model/stored-event.ts";
+import { isSameBody, type EventBody, type EventHead } from "../model/stored-event.ts";
 import type { LogView } from "../log/read/view.ts";
 import type { AppendCall } from "./call-queue.ts";
 import { PendingEvents } from "./pending.ts";
@@ -129,15 +128,8 @@ function isEqual(event: StoredEvent, head: EventHead, payload: string): boolean 
   return (
     event.head.type === head.type &&
     isSameSet(event.ownTags, head.tags) &&
-    isDeepStrictEqual(comparable(event.body), comparable(JSON.parse(payload) as EventBody))
+    isSameBody(event.body, JSON.parse(payload) as EventBody)
   );
-}
-
-/**
- * An event without metadata reads as one with empty metadata, and may be appended again like that.
- */
-function comparable(body: EventBody): unknown {
-  return { metadata: {}, ...body };
 }
 
 /** Compares two lists without duplicates as sets. */

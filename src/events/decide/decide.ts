@@ -3,6 +3,7 @@
 import type { Cancel, NewEvent } from "../../common.ts";
 import { checkTimeout } from "../../durable/wait/deadline.ts";
 import { isHoldfastError } from "../../errors.ts";
+import { trace } from "../../telemetry/trace.ts";
 import type { AppendCondition, Appended, EventStore } from "../model/event-store.ts";
 import { accessOf } from "../log/log-access.ts";
 import type { Models, StatesOf } from "./model.ts";
@@ -89,6 +90,24 @@ export async function decide<
 ): Promise<Decided<ResultOf<D>>> {
   if (!(retries >= 0)) throw new RangeError(`retries must be 0 or more, not ${retries}.`);
   checkTimeout(timeoutMs);
+  const { directory: location } = accessOf(store);
+  return await trace(
+    "events.decide",
+    () => ({ location }),
+    () => decideUntilAppended(store, models, decision, { timeoutMs, retries, signal }),
+  );
+}
+
+async function decideUntilAppended<
+  E extends NewEvent,
+  const M extends Models,
+  const D extends Decision<E> | Decision<Written<E>>,
+>(
+  store: EventStore<E>,
+  models: M,
+  decision: (states: StatesOf<M>, context: { readonly attempt: number; readonly head: number }) => D | Promise<D>,
+  { timeoutMs, retries, signal }: DecideOptions & { readonly timeoutMs: number; readonly retries: number },
+): Promise<Decided<ResultOf<D>>> {
   const reader = new StatesReader(store, models);
   const retry = new DecisionRetry(accessOf(store), reader.query, { timeoutMs, retries, signal });
   try {

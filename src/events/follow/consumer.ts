@@ -8,6 +8,8 @@ import type { Checkpoint } from "../../part/progress/checkpoint.ts";
 import type { Checkpoints } from "../../part/progress/checkpoints.ts";
 import { waitUntilProcessed } from "../../part/progress/wait-until-processed.ts";
 import { underLease, type WorkOutcome } from "../../part/under-lease.ts";
+import { carriersOf } from "../../telemetry/carrier.ts";
+import { trace } from "../../telemetry/trace.ts";
 import type { LogAccess } from "../log/log-access.ts";
 import type { ConsumerOptions, EventConsumer, EventStore } from "../model/event-store.ts";
 import { itemsOf, type Matching, type Query } from "../model/query.ts";
@@ -134,6 +136,16 @@ class LogConsumer implements EventConsumer {
     }
   }
 
+  async #handle(events: readonly SequencedEvent[]): Promise<void> {
+    const about = () => ({
+      location: this.#access.directory,
+      consumer: this.name,
+      count: events.length,
+      carried: carriersOf(events.map(({ metadata }) => metadata)),
+    });
+    await trace("events.handle", about, () => this.#handler(events));
+  }
+
   async #consume(checkpoints: Checkpoints, hold: PathHold, signals: LoopSignals): Promise<WorkOutcome> {
     const leased = await checkpoints.take(hold.fence);
     if (leased === undefined) return "lost";
@@ -144,7 +156,7 @@ class LogConsumer implements EventConsumer {
       batch: this.#batch,
       // Handle before the checkpoint: in the reverse order a crash in between would lose the batch.
       commit: async (events: readonly SequencedEvent[], position: number): Promise<boolean> => {
-        if (events.length > 0) await this.#handler(events);
+        if (events.length > 0) await this.#handle(events);
         return await leased.save(position);
       },
     };

@@ -1,5 +1,6 @@
 // TaskQueue: a hand-off box whose tickets are the tasks of a tree. Any process on any machine may
 // work on them.
+import { isThere } from "../../durable/publish/directory.ts";
 import type { Running, VerifyOptions, VerifyReport } from "../../common.ts";
 import { openBox } from "../../handoff/box/open-box.ts";
 import { BoxHandoff } from "../../handoff/handoff.ts";
@@ -98,6 +99,9 @@ export class TaskQueue {
   /** Returns the tickets that no worker takes any more. */
   async givenUp(): Promise<GivenUp[]> {
     const found: GivenUp[] = [];
+    // A process that only reads must not make the box.
+    const { disk, layout } = this.#tree;
+    if (this.#opening === undefined && !(await isThere(disk, `${layout.queue}/box.json`))) return found;
     for await (const { id, meta, damaged, history } of (await this.#open()).list("error")) {
       const reason = history.at(-1)?.reason ?? "";
       if (damaged === undefined) found.push({ id, task: taskOf(meta), reason, isSetAside: isSetAsideReason(reason) });

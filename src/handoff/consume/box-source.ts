@@ -43,6 +43,7 @@ import { archive, commitResult, failPermanently, returnToQueue, retryLater } fro
 type Fail = (outcome: AttemptNote["outcome"], reason: string) => Promise<undefined>;
 
 export class BoxSource implements TicketSource {
+  readonly directory: string;
   readonly arrivals: Arrivals;
   readonly pause: Pause;
   readonly #box: Box;
@@ -66,6 +67,7 @@ export class BoxSource implements TicketSource {
       readonly targets: TargetBoxes;
     },
   ) {
+    this.directory = box.layout.directory;
     this.arrivals = arrivals;
     this.pause = pause;
     this.#box = box;

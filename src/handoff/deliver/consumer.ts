@@ -3,6 +3,9 @@ import { isErrorLike, isHoldfastError } from "../../errors.ts";
 import { unlessAborted, type LoopSignals } from "../../part/loop.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
+import { carriersOf } from "../../telemetry/carrier.ts";
+import type { OperationDetails, OperationMessage } from "../../telemetry/operation.ts";
+import { trace } from "../../telemetry/trace.ts";
 import { attemptsDefault, backoffDefaultMs, type ConsumeOptions, type Handler } from "../model/consume-options.ts";
 import type { DeliveryFeed, DeliveryRequest } from "./feed.ts";
 import type { OpenDelivery } from "./open-delivery.ts";
@@ -54,6 +57,7 @@ async function handle(
   }
 }
 
+type HandleDetails = OperationDetails & Pick<OperationMessage, "location">;
 type Outcome = { readonly result: unknown } | { readonly failure: unknown };
 
 /** Runs the handler. If it takes too long, its signal aborts and its delivery refuses further calls. */
@@ -71,8 +75,12 @@ async function run(
       fail(failure);
     };
     const stop = timeoutMs === undefined ? undefined : clock.alarm(timeoutMs, abort);
-    Promise.resolve(open.asDelivery())
-      .then(handler)
+    const delivery = open.asDelivery();
+    const about = (): HandleDetails => {
+      const { id, key, attempt, meta } = delivery;
+      return { location: open.directory, id, key, attempt, carried: carriersOf([meta]) };
+    };
+    trace("handoff.handle", about, async () => await handler(delivery))
       .then((result) => resolve({ result }), fail)
       .finally(stop);
   });

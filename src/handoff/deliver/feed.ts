@@ -3,6 +3,7 @@
 import { isHoldfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
+import { signal as publish } from "../../telemetry/signals.ts";
 import type { DeadLetter } from "../model/handoff.ts";
 import { OpenDelivery } from "./open-delivery.ts";
 import type { ClaimRequest, Settler, TicketSource } from "./settler.ts";
@@ -44,7 +45,7 @@ export class DeliveryFeed {
 
   /** Continues a parked claim. Throws CLAIM_LOST if it is no longer parked. */
   async resume(claim: string, signal: AbortSignal): Promise<OpenDelivery> {
-    return this.#deliver(await this.#source.resume(claim, signal));
+    return this.#deliver(await this.#source.resume(claim, signal), this.#noteOf(undefined));
   }
 
   /**
@@ -54,6 +55,10 @@ export class DeliveryFeed {
   async close(): Promise<void> {
     await Promise.allSettled([...this.#open].map((delivery) => delivery.giveBack()));
     await this.#source.close();
+  }
+
+  get directory(): string {
+    return this.#source.directory;
   }
 
   async #claim(request: DeliveryRequest, signal: AbortSignal): Promise<OpenDelivery | undefined> {
@@ -68,8 +73,10 @@ export class DeliveryFeed {
     }
     this.#paused.delete(request);
     try {
-      const settler = await this.#source.claim(request, signal);
-      return settler && this.#deliver(settler, request.onDeadLetter);
+      const { attempts } = request;
+      const onDeadLetter = this.#noteOf(request.onDeadLetter);
+      const settler = await this.#source.claim({ attempts, onDeadLetter }, signal);
+      return settler && this.#deliver(settler, onDeadLetter);
     } catch (error) {
       // This process slept and lost its session. It continues in a new one.
       if (isHoldfastError(error, "LOCK_LOST", "CLAIM_LOST")) return undefined;
@@ -77,8 +84,16 @@ export class DeliveryFeed {
     }
   }
 
-  #deliver(settler: Settler, onDeadLetter?: (ticket: DeadLetter) => void): OpenDelivery {
-    const delivery = new OpenDelivery(settler, (ended) => this.#open.delete(ended), onDeadLetter);
+  #noteOf(onDeadLetter: ClaimRequest["onDeadLetter"]): (ticket: DeadLetter) => void {
+    return (ticket) => {
+      publish("holdfast:ticket.dead", () => ({ location: this.directory, ...ticket }));
+      onDeadLetter?.(ticket);
+    };
+  }
+
+  #deliver(settler: Settler, onDeadLetter: (ticket: DeadLetter) => void): OpenDelivery {
+    const onEnded = (ended: OpenDelivery): void => void this.#open.delete(ended);
+    const delivery = new OpenDelivery(settler, { directory: this.directory, onEnded, onDeadLetter });
     this.#open.add(delivery);
     return delivery;
   }

@@ -2,15 +2,31 @@
 import { isHoldfastError } from "../../errors.ts";
 import { onAbort } from "../../durable/wait/on-abort.ts";
 import { readWhole } from "../../part/read-chunks.ts";
+import { signal } from "../../telemetry/signals.ts";
+import { traceMethods } from "../../telemetry/trace.ts";
 import { asJson } from "../model/arguments.ts";
 import type { Delivery, ParkedTicket } from "../model/delivery.ts";
 import type { DeadLetter } from "../model/handoff.ts";
 import type { ManifestFile } from "../model/manifest.ts";
 import { claimLost, type Settler } from "./settler.ts";
+import { tracedDeliveryMethods } from "./traced-methods.ts";
+
+export interface OpenDeliveryOptions {
+  /** The directory of the box, or its name in a database. */
+  readonly directory: string;
+  /** Called once, after the delivery was settled, given back or lost. */
+  readonly onEnded: (delivery: OpenDelivery) => void;
+  readonly onDeadLetter: (ticket: DeadLetter) => void;
+}
 
 export class OpenDelivery {
+  static {
+    traceMethods(this, tracedDeliveryMethods);
+  }
+
+  readonly directory: string;
   readonly #settler: Settler;
-  readonly #onDeadLetter: ((ticket: DeadLetter) => void) | undefined;
+  readonly #onDeadLetter: (ticket: DeadLetter) => void;
   /** Why the claim is lost; undefined while it is held. */
   #lost: Error | undefined;
   /** Created when a handler asks for its signal. */
@@ -21,12 +37,8 @@ export class OpenDelivery {
   #state: "open" | "settling" | "ended" = "open";
   readonly #onEnded: () => void;
 
-  /** `onEnded` is called once, after the delivery was settled, given back or lost. */
-  constructor(
-    settler: Settler,
-    onEnded: (delivery: OpenDelivery) => void,
-    onDeadLetter?: (ticket: DeadLetter) => void,
-  ) {
+  constructor(settler: Settler, { directory, onEnded, onDeadLetter }: OpenDeliveryOptions) {
+    this.directory = directory;
     this.#settler = settler;
     this.#onDeadLetter = onDeadLetter;
     this.#onEnded = () => onEnded(this);
@@ -73,7 +85,7 @@ export class OpenDelivery {
 
   async fail(reason: string): Promise<void> {
     await this.#settle(() => this.#settler.fail(reason));
-    this.#onDeadLetter?.({ id: this.id, attempt: this.attempt, outcome: "fail", reason });
+    this.#onDeadLetter({ id: this.id, attempt: this.attempt, outcome: "fail", reason });
   }
 
   async postpone(delayMs: number): Promise<void> {
@@ -104,6 +116,10 @@ export class OpenDelivery {
 
   /** From now on, every call of the handler on its delivery throws CLAIM_LOST. */
   revoke(cause?: unknown): void {
+    if (this.#lost === undefined && isHoldfastError(cause, "CLAIM_LOST", "LOCK_LOST")) {
+      const { directory: location, id, attempt } = this;
+      signal("holdfast:ticket.lost", () => ({ location, id, attempt, error: cause }));
+    }
     this.#lost ??= this.#claimLost(cause);
     this.#aborting?.abort(this.#lost);
   }

@@ -81,6 +81,8 @@ export interface ClaimRequest {
 
 /** Claims tickets for this process. */
 export interface TicketSource {
+  /** The directory of the box, or its name in a database. */
+  readonly directory: string;
   /** Waits for tickets. */
   readonly arrivals: Arrivals;
   readonly pause: {

@@ -1,9 +1,10 @@
 // Tickets that are due: delayed tickets enter the queue, and parked claims return to it.
 import { isUnreadable } from "../../durable/publish/record-file.ts";
+import { signal } from "../../telemetry/signals.ts";
 import type { Box } from "../box/box.ts";
 import { findMinuteMs } from "../box/layout.ts";
 import { priorityDefault, type Ticket } from "../model/manifest.ts";
-import { findTicketName, unparkedOf, type TicketName } from "../model/ticket-name.ts";
+import { attemptOf, findTicketName, unparkedOf, type TicketName } from "../model/ticket-name.ts";
 import { enter, type TicketDestination } from "../publish/enter.ts";
 import { findReadableTicket } from "../publish/staged.ts";
 import { noteLost } from "./lost-note.ts";
@@ -68,7 +69,10 @@ async function enterDelayed(box: Box, path: string, name: TicketName): Promise<v
 async function returnParked(box: Box, path: string, name: TicketName): Promise<void> {
   const ticket = await findReadableTicket(box, path);
   const back = unparkedOf(name);
-  if (!(await enter(box, path, back, destinationOf(ticket))) || ticket === undefined) return;
+  if (!(await enter(box, path, back, destinationOf(ticket)))) return;
+  const { directory: location } = box.layout;
+  signal("holdfast:ticket.returned", () => ({ location, id: name.id, attempt: attemptOf(name) }));
+  if (ticket === undefined) return;
   const until = new Date(name.rank ?? 0).toISOString();
   await noteLost(box, ticket, {
     name: back,

@@ -5,13 +5,14 @@
 // tickets return. A worker that only slept therefore cannot commit once its ticket is back: the
 // files it would commit are gone.
 import { hasErrno } from "../../ports/disk-error.ts";
+import { signal } from "../../telemetry/signals.ts";
 import { isId, randomName } from "../../format/id.ts";
 import { removeTree } from "../../durable/publish/directory.ts";
 import { moveOnce } from "../../durable/publish/publish.ts";
 import { isUnreadable } from "../../durable/publish/record-file.ts";
 import type { Box } from "../box/box.ts";
 import { priorityMax } from "../model/manifest.ts";
-import { findTicketName, unrankedOf, type TicketName } from "../model/ticket-name.ts";
+import { attemptOf, findTicketName, unrankedOf, type TicketName } from "../model/ticket-name.ts";
 import { emptyTrash } from "../operate/trash.ts";
 import { enter } from "../publish/enter.ts";
 import { findReadableTicket, settleTicket } from "../publish/staged.ts";
@@ -97,8 +98,15 @@ async function returnTickets(box: Box, holder: string): Promise<number> {
   return returned;
 }
 
-/** The name keeps the number of claims, so the next claim counts on. */
 async function returnTicket(box: Box, path: string, name: TicketName, holder: string): Promise<boolean> {
+  if (!(await moveBack(box, path, name, holder))) return false;
+  const { directory: location } = box.layout;
+  signal("holdfast:ticket.returned", () => ({ location, id: name.id, attempt: attemptOf(name) }));
+  return true;
+}
+
+/** The name keeps the number of claims, so the next claim counts on. */
+async function moveBack(box: Box, path: string, name: TicketName, holder: string): Promise<boolean> {
   const ticket = await findReadableTicket(box, path);
   if (ticket !== undefined) {
     // The note precedes the move, so that the history never shows a later attempt without this one.

@@ -23,6 +23,7 @@
 import type { Session } from "../../durable/liveness/liveness.ts";
 import { checkTimeout, Deadline, leftMsOf } from "../../durable/wait/deadline.ts";
 import { holdfastError } from "../../errors.ts";
+import { signal as publish } from "../../telemetry/signals.ts";
 import type { Keys } from "../naming/lock-key.ts";
 import { pathsOf, type Claim } from "../table/claim.ts";
 import { conflictingOf, conflictsWith } from "../table/conflict.ts";
@@ -266,13 +267,23 @@ async function waiting<T>(
   const { signal } = call.wait;
   const { clock, closed } = call.locks;
   const deadline = new Deadline(clock, { timeoutMs: leftMs(call), signal, closed, timedOut: () => expired });
+  const about = { location: call.locks.root, path: pathsOf(call.asked) };
+  const beganMs = clock.monotonicMs();
+  let acquired = false;
+  // A standby of a consumer waits for its lease as long as it runs: that is no news.
+  const { isOfUser } = call.locks;
+  if (isOfUser) publish("holdfast:lock.waiting", () => about);
   try {
-    return await wait(deadline);
+    const result = await wait(deadline);
+    acquired = true;
+    return result;
   } catch (error) {
     signal?.throwIfAborted();
     throw error === expired ? await timedOut(call, await findBlockers()) : error;
   } finally {
     deadline.cancel();
+    if (isOfUser)
+      publish("holdfast:lock.waited", () => ({ ...about, waitedMs: clock.monotonicMs() - beganMs, acquired }));
   }
 }
 

@@ -2,6 +2,7 @@
 // (acquire, release, upgrade, downgrade, transfer) record in it what they have done.
 import type { Session } from "../../durable/liveness/liveness.ts";
 import { holdfastError } from "../../errors.ts";
+import { signal } from "../../telemetry/signals.ts";
 import type { Redo } from "../redo/record.ts";
 import { coversAll, pathsOf, type Claim } from "../table/claim.ts";
 import { raisedBy } from "../table/conflict.ts";
@@ -324,8 +325,11 @@ export class Grant {
 
   #lose(reason: unknown): void {
     if (this.#state !== "held" && this.#state !== "ending") return;
-    this.#reason ??= reason;
+    const error = (this.#reason ??= reason);
     this.#end("lost");
+    signal("holdfast:lock.lost", () => {
+      return { location: this.locks.root, path: pathsOf(this.asked), id: this.id, error };
+    });
     // For a hold within another, only this queue excludes the family from paths with unapplied redos. So it stays in
     // the queue until they are done.
     if (this.parent === undefined || this.redos.size === 0) this.leaveQueue();

@@ -1,6 +1,8 @@
 // The handle of a hold: the object that its owner has. Its methods call the verbs, which have one file each.
 import type { Waiting } from "../../common.ts";
+import { traceMethods } from "../../telemetry/trace.ts";
 import type { Claim } from "../table/claim.ts";
+import { tracedHoldMethods } from "../traced-methods.ts";
 import { downgrade } from "./downgrade.ts";
 import type { Grant } from "./grant.ts";
 import { check } from "./monitor.ts";
@@ -14,6 +16,10 @@ import { upgrade } from "./upgrade.ts";
  * monitor, which releases the grant.
  */
 export class HoldHandle implements PathHold {
+  static {
+    traceMethods(this, tracedHoldMethods);
+  }
+
   readonly #grant: Grant;
 
   constructor(grant: Grant) {
@@ -27,6 +33,14 @@ export class HoldHandle implements PathHold {
 
   get id(): string {
     return this.#grant.id;
+  }
+  /** The root of its locks. */
+  get root(): string {
+    return this.#grant.locks.root;
+  }
+  /** False for a lock that Holdfast took for its own work. */
+  get isOfUser(): boolean {
+    return this.#grant.locks.isOfUser;
   }
   get fence(): number {
     return this.#grant.fence;

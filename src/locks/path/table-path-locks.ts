@@ -4,6 +4,7 @@ import type { Ground } from "../../durable/liveness/ground.ts";
 import { checkTimeout } from "../../durable/wait/deadline.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { traceMethods } from "../../telemetry/trace.ts";
 import { Interop } from "../interop/interop.ts";
 import { LockKeys, type Keys } from "../naming/lock-key.ts";
 import { decideNames } from "../naming/lock-names.ts";
@@ -13,6 +14,7 @@ import { describeHeld } from "../table/describe.ts";
 import { LockTable } from "../table/lock-table.ts";
 import type { TableRequest } from "../table/request.ts";
 import type { RequestTable } from "../table/request-table.ts";
+import { tracedLockMethods } from "../traced-methods.ts";
 import { acquire, type AcquireVerbOptions } from "./acquire.ts";
 import { CallArguments } from "./arguments.ts";
 import type { Grant } from "./grant.ts";
@@ -28,6 +30,8 @@ import { release } from "./release.ts";
 export interface OnTableOptions {
   readonly keys: Keys;
   readonly timeoutMs?: number | undefined;
+  /** True for locks of the paths that users name. Default false. */
+  readonly isOfUser?: boolean | undefined;
   /** If true, closing the locks closes the ground. */
   readonly ownsGround?: boolean | undefined;
 }
@@ -54,12 +58,18 @@ export type AnyPathLocks = TablePathLocks<RequestTable>;
 
 /** Path locks on a table of requests, by default on that of a directory. */
 export class TablePathLocks<Table extends RequestTable = LockTable> implements PathLocks {
+  static {
+    traceMethods(this, tracedLockMethods);
+  }
+
   readonly root: string;
   readonly table: Table;
   readonly keys: Keys;
   /** The queue of all callers of this process that do not acquire within a hold. */
   readonly queue: LocalQueue<Grant> = new LocalQueue();
   readonly monitor: HoldMonitor;
+  /** False for locks on names that Holdfast takes for its own work, such as leases. */
+  readonly isOfUser: boolean;
   /** The default timeout of every wait. */
   readonly timeoutMs: number | undefined;
   readonly #closed = new AbortController();
@@ -68,12 +78,17 @@ export class TablePathLocks<Table extends RequestTable = LockTable> implements P
   /** Calls that have not resolved yet and may still return a hold. */
   readonly #acquiring = new Set<Promise<unknown>>();
 
-  private constructor(root: string, table: Table, { keys, timeoutMs, ownsGround = false }: OnTableOptions) {
+  private constructor(
+    root: string,
+    table: Table,
+    { keys, timeoutMs, ownsGround = false, isOfUser = false }: OnTableOptions,
+  ) {
     this.root = root;
     this.table = table;
     this.keys = keys;
     this.timeoutMs = timeoutMs;
     this.monitor = new HoldMonitor(table, this.closed);
+    this.isOfUser = isOfUser;
     this.#ownsGround = ownsGround;
   }
 
@@ -96,7 +111,11 @@ export class TablePathLocks<Table extends RequestTable = LockTable> implements P
       await table.sweep();
       await table.collect();
     }
-    const locks = new TablePathLocks(root ?? ground.layout.directory, table, { ...options, keys });
+    const locks = new TablePathLocks(root ?? ground.layout.directory, table, {
+      ...options,
+      keys,
+      isOfUser: root !== undefined,
+    });
     if (options.interop && root !== undefined) {
       const { closed, monitor } = locks;
       const onTaken = (grant: Grant, file: string): void =>

@@ -2,6 +2,7 @@
 import type { Hold } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { signal } from "../../telemetry/signals.ts";
 import type { SemaphoreClaim } from "./owner.ts";
 import { infoOf, type LockFileInfo } from "./lock-file.ts";
 import type { SemaphoreProtocol } from "./protocol.ts";
@@ -120,7 +121,9 @@ export class ClaimHold implements SemaphoreHold {
     if (this.#over.signal.aborted) return;
     const { path } = this.#options.protocol;
     const message = `${path} is no longer held: its lock file was removed or replaced. Another process may have worked at the same time; check what was done since.`;
-    this.#lost.abort(holdfastError("LOCK_LOST", message, { path }));
+    const error = holdfastError("LOCK_LOST", message, { path });
+    this.#lost.abort(error);
+    signal("holdfast:lock.lost", () => ({ location: path, path, id: this.token, error }));
     this.#finish();
   }
 

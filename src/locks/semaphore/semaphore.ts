@@ -7,6 +7,7 @@ import { checkMount } from "../../durable/mount/mount-check.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { diskError, errnoOf } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
+import { traceMethods } from "../../telemetry/trace.ts";
 import { blockingLock, notHeld, timedOut } from "./errors.ts";
 import { ClaimHold, type SemaphoreHold } from "./hold.ts";
 import { infoOf, type LockFileInfo } from "./lock-file.ts";
@@ -19,6 +20,7 @@ import type { OwnHold, LocalLock, InProcessLocks } from "./in-process.ts";
 import type { TakenLock } from "./observe.ts";
 import { sweepTemps } from "./staleness.ts";
 import { workUnder } from "../path/path-hold.ts";
+import { tracedSemaphoreMethods } from "../traced-methods.ts";
 
 /** The state of a semaphore. */
 export interface SemaphoreStatus {
@@ -64,6 +66,10 @@ export interface SemaphoreAcquireOptions extends Waiting {
 }
 
 export class PortsSemaphore {
+  static {
+    traceMethods(this, tracedSemaphoreMethods);
+  }
+
   /** The absolute path of the lock file. */
   readonly path: string;
   readonly #world: SemaphoreWorld;

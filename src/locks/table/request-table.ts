@@ -16,6 +16,7 @@ import type { HolderState } from "../../durable/liveness/liveness-judge.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
 import type { RedoFiles } from "../redo/paths.ts";
+import { signal } from "../../telemetry/signals.ts";
 import type { Redo } from "../redo/record.ts";
 import {
   GroupAppend,
@@ -208,7 +209,7 @@ export abstract class RequestTable {
   async finishDropped(request: TableRequest, state: TableState): Promise<void> {
     // Complete its redos before removing its hold file: others take a missing hold file as proof that all its effects
     // are done.
-    for (const redo of state.redos) if (redo.request === request.id) await this.complete(redo);
+    for (const redo of state.redos) if (redo.request === request.id) await this.#recover(redo);
     await this.holds.remove(request.id);
     this.pending.noteOver(request.id);
     // If this file stays, it does no harm: it says nothing about a request that is over.
@@ -223,7 +224,7 @@ export abstract class RequestTable {
   async completeOrphans({ requests, redos }: TableState, concerns: (redo: Redo) => boolean): Promise<void> {
     if (redos.length === 0) return;
     const listed = new Set(requests.map(({ id }) => id));
-    for (const redo of redos) if (!listed.has(redo.request) && concerns(redo)) await this.complete(redo);
+    for (const redo of redos) if (!listed.has(redo.request) && concerns(redo)) await this.#recover(redo);
   }
 
   async complete(redo: Redo): Promise<void> {
@@ -243,6 +244,13 @@ export abstract class RequestTable {
 
   protected newName(): string {
     return randomName(this.ground.ports.random.bytes(16));
+  }
+
+  /** Completes a redo whose process is gone. */
+  async #recover(redo: Redo): Promise<void> {
+    if (this.pending.isDone(redo.id)) return;
+    await this.complete(redo);
+    signal("holdfast:change.recovered", () => ({ location: this.ground.location, id: redo.id }));
   }
 
   async #cleanUp(request: TableRequest, state: TableState): Promise<void> {

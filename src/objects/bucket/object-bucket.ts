@@ -44,6 +44,8 @@ import { changeSettings, type DocumentChange } from "./change-settings.ts";
 import type { OpenBucket } from "./open-bucket.ts";
 
 export interface BucketUse {
+  /** The directory of the object store. */
+  readonly directory: string;
   readonly buckets: Buckets;
   readonly inlineMax: number;
   readonly announce: AnnounceKey;
@@ -56,7 +58,7 @@ export class ObjectBucket extends CheckedBucket {
   readonly #use: BucketUse;
 
   constructor(name: string, use: BucketUse) {
-    super(name);
+    super(name, use.directory);
     this.#use = use;
   }
 
@@ -166,8 +168,14 @@ export class ObjectBucket extends CheckedBucket {
   }
 
   get #uploadUse(): UploadUse {
-    const { buckets, announce } = this.#use;
-    return { on: (work) => this.#on(work), getBucket: (name) => buckets.get(name), announce };
+    const { directory, buckets, announce } = this.#use;
+    return {
+      directory,
+      bucket: this.name,
+      on: (work) => this.#on(work),
+      getBucket: (name) => buckets.get(name),
+      announce,
+    };
   }
 
   override async config(): Promise<Readonly<BucketConfig>> {

@@ -1,4 +1,6 @@
 // ObjectUpload is a multipart upload in a directory.
+import { traceMethods } from "../../telemetry/trace.ts";
+import { tracedUploadMethods } from "../traced-methods.ts";
 import { listIfThere } from "../../durable/publish/directory.ts";
 import type { Body, Cancel } from "../../common.ts";
 import { isId } from "../../format/id.ts";
@@ -17,16 +19,24 @@ import type { UploadPartRecord, UploadRecord } from "./upload-records.ts";
 
 export interface UploadUse {
   /** Runs `work` on the bucket's current state. */
+  /** The directory of the object store. */
+  readonly directory: string;
+  /** The name of the bucket. */
+  readonly bucket: string;
   readonly on: <T>(work: (bucket: OpenBucket) => Promise<T>) => Promise<T>;
   readonly getBucket: (name: string) => Promise<OpenBucket>;
   readonly announce: AnnounceKey;
 }
 
 export class ObjectUpload extends CheckedUpload {
+  static {
+    traceMethods(this, tracedUploadMethods);
+  }
+
   readonly #use: UploadUse;
 
   constructor(record: Omit<UploadRecord, "facts">, use: UploadUse) {
-    super(record);
+    super(record, use);
     this.#use = use;
   }
 

@@ -2,6 +2,7 @@
 // lost connection, or in short transactions.
 import type pg from "pg";
 import type { Clock } from "../../ports/clock.ts";
+import { signal } from "../../telemetry/signals.ts";
 import { loadDriver, type Driver } from "./driver.ts";
 import { failureOf, isOutOfConnections, isLost, isRace } from "./failure.ts";
 import { parseLocation, storeDefault, type PostgresLocation } from "./location.ts";
@@ -118,6 +119,7 @@ export class Database {
         return await this.#inTransaction(work);
       } catch (error) {
         if (!isRace(error) || races >= racesMax) throw error;
+        this.#reportRetry(races + 1, error);
       }
   }
 
@@ -142,14 +144,19 @@ export class Database {
 
   /** Repeats `work` while the connection is lost or none is free, up to `untilMs` of the monotonic clock. */
   async patiently<T>(work: () => Promise<T>, untilMs: number = this.#clock.monotonicMs() + patienceMs): Promise<T> {
-    for (let pause = pauseMs.first; ; pause = Math.min(pauseMs.max, 2 * pause))
+    for (let pause = pauseMs.first, tries = 1; ; pause = Math.min(pauseMs.max, 2 * pause), tries++)
       try {
         return await work();
       } catch (error) {
         if (!isLost(error) && !isOutOfConnections(error) && !isRace(error)) throw error;
         if (this.#clock.monotonicMs() + pause >= untilMs) throw error;
+        this.#reportRetry(tries, error);
         await this.#clock.sleep(pause);
       }
+  }
+
+  #reportRetry(attempt: number, error: unknown): void {
+    signal("holdfast:retry", () => ({ location: this.location.shown, attempt, error }));
   }
 
   /** Returns a text as an SQL literal. */

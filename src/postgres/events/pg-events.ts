@@ -1,6 +1,5 @@
 // PgEvents: an event store in a database.
 import { createHash } from "node:crypto";
-import { isDeepStrictEqual } from "node:util";
 import type { NewEvent, SequencedEvent, VerifyOptions, VerifyReport } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import {
@@ -17,9 +16,12 @@ import type { LogAccess } from "../../events/log/log-access.ts";
 import { LogGrowth } from "../../events/log/read/growth.ts";
 import type { EventCodec } from "../../events/model/codec.ts";
 import type { Appended, EventStoreOptions } from "../../events/model/event-store.ts";
+import { isSameBody, type EventBody } from "../../events/model/stored-event.ts";
+import { tracedEventMethods } from "../../events/traced-methods.ts";
 import { checkOptions } from "../../format/known-options.ts";
 import { randomName } from "../../format/id.ts";
 import type { LeaseGround } from "../../part/leases.ts";
+import { traceMethods } from "../../telemetry/trace.ts";
 import type { PgGround } from "../liveness/pg-ground.ts";
 import { keyOf } from "../connection/text.ts";
 import type { PgPart } from "../parts.ts";
@@ -47,6 +49,10 @@ export interface PgEventsContext {
 }
 
 export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
+  static {
+    traceMethods(this, tracedEventMethods);
+  }
+
   readonly #context: PgEventsContext;
   readonly #access: LogAccess;
   readonly #queue: AppendQueue;
@@ -206,7 +212,7 @@ export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
         type === head.type &&
         tags.length === head.tags.length &&
         tags.every((tag) => head.tags.includes(tag)) &&
-        isDeepStrictEqual(comparable(row.body), comparable(JSON.parse(payload[index] ?? "null") as object));
+        isSameBody(row.body, JSON.parse(payload[index] ?? "null") as EventBody);
       if (!isSame) throw reused(head.id, row, "with other content");
       found.push(row);
     }
@@ -256,14 +262,6 @@ export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
     ]);
     return row?.mark ?? "00000000";
   }
-}
-
-/**
- * Normalizes a body for comparison: an event without metadata reads as one with empty metadata, and
- * may be appended again like that.
- */
-function comparable(body: object): unknown {
-  return { metadata: {}, ...body };
 }
 
 function reused(id: string, { pos: position }: EventRow, how: string): Error {

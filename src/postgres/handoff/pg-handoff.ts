@@ -6,6 +6,7 @@ import { checkOptions } from "../../format/known-options.ts";
 import { Arrivals } from "../../handoff/deliver/arrivals.ts";
 import { Deliveries } from "../../handoff/deliver/deliveries.ts";
 import { DeliveryFeed } from "../../handoff/deliver/feed.ts";
+import { tracedHandoffMethods } from "../../handoff/deliver/traced-methods.ts";
 import { checkPublication, type Files, type PublishOptions } from "../../handoff/model/arguments.ts";
 import type { ConsumeOptions, Handler } from "../../handoff/model/consume-options.ts";
 import type { Delivery, ParkedTicket } from "../../handoff/model/delivery.ts";
@@ -27,6 +28,7 @@ import { checkList } from "../../handoff/operate/list.ts";
 import { Backlog } from "../../handoff/publish/backlog.ts";
 import { PublishedMany } from "../../handoff/publish/publish-many.ts";
 import { Loops } from "../../part/loop.ts";
+import { traceMethods } from "../../telemetry/trace.ts";
 import { noSuchTicket, readContent } from "./content.ts";
 import { countWaiting, listTickets, statsOf } from "./list.ts";
 import { collect, discard, replay } from "./operate.ts";
@@ -43,6 +45,10 @@ const arrivalPollMs = { first: 50, max: 500 };
 const receiptPollMs = { first: 20, max: 250 };
 
 export class PgHandoff implements Handoff {
+  static {
+    traceMethods(this, tracedHandoffMethods);
+  }
+
   readonly directory: string;
   readonly #box: PgBox;
   readonly #retention: NonNullable<HandoffOptions["retention"]>;

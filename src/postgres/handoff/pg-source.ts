@@ -44,6 +44,7 @@ export interface PgSourceContext {
 }
 
 export class PgSource implements TicketSource {
+  readonly directory: string;
   readonly arrivals: Arrivals;
   readonly pause: PgPause;
   readonly #box: PgBox;
@@ -59,6 +60,7 @@ export class PgSource implements TicketSource {
   #dueAtMs = -Infinity;
 
   constructor(box: PgBox, context: PgSourceContext) {
+    this.directory = box.directory;
     this.arrivals = context.arrivals;
     this.pause = context.pause;
     this.#box = box;

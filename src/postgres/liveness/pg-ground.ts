@@ -10,6 +10,7 @@ import { holdfastError } from "../../errors.ts";
 import { makeId } from "../../format/id.ts";
 import { packageVersion } from "../../format/version.ts";
 import type { Ports } from "../../ports/ports.ts";
+import { signal } from "../../telemetry/signals.ts";
 import type { Database } from "../connection/database.ts";
 import { PgChain } from "../locks/pg-chain.ts";
 import type { Signals } from "../signals.ts";
@@ -125,10 +126,11 @@ export class PgGround implements Liveness {
   }
 
   async sweep(): Promise<void> {
-    await this.database.query(
-      `update hf_holder set dead = clock_timestamp() where p = $1 and dead is null and ${isSilent}`,
+    const dead = await this.database.query<{ record: HolderRecord }>(
+      `update hf_holder set dead = clock_timestamp() where p = $1 and dead is null and ${isSilent} returning record`,
       [this.part],
     );
+    for (const { record } of dead) this.#reportDead(record);
     await this.database.query(
       `delete from hf_holder where p = $1 and dead < clock_timestamp() - interval '${deadKept}'`,
       [this.part],
@@ -183,11 +185,17 @@ export class PgGround implements Liveness {
     return { id, ...named, host, pid, version, leaseMs, state, ...times };
   }
 
+  #reportDead({ id: holder, host, pid }: HolderRecord): void {
+    signal("holdfast:process.dead", () => ({ location: this.location, holder, host, pid }));
+  }
+
   async #declareDead(id: string): Promise<boolean> {
-    await this.database.query(
-      `update hf_holder set dead = clock_timestamp() where p = $1 and id = $2 and dead is null and ${isSilent}`,
+    const dead = await this.database.query<{ record: HolderRecord }>(
+      `update hf_holder set dead = clock_timestamp() where p = $1 and id = $2 and dead is null and ${isSilent}
+       returning record`,
       [this.part, id],
     );
+    for (const { record } of dead) this.#reportDead(record);
     const [row] = await this.database.query<{ is_dead: boolean }>(
       "select dead is not null as is_dead from hf_holder where p = $1 and id = $2",
       [this.part, id],

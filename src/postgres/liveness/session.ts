@@ -6,6 +6,7 @@ import { beatPart, ownPart } from "../../durable/liveness/own-heartbeat.ts";
 import { holdfastError } from "../../errors.ts";
 import { elapsedMs, type BeatTimes } from "../../ports/heart.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { signal } from "../../telemetry/signals.ts";
 import { driverPath } from "../connection/driver.ts";
 import type { Database } from "../connection/database.ts";
 import type { Signals } from "../signals.ts";
@@ -84,7 +85,7 @@ export class PgSession implements Session {
   /** Ends the session cleanly. */
   async end(): Promise<void> {
     const { database, part } = this.#context;
-    this.#finish("it was closed");
+    this.#finish("it was closed", { isLost: false });
     // Stopped before the row is deleted: a later beat would not find it.
     await this.#heart?.stop();
     await database.query("delete from hf_holder where p = $1 and id = $2", [part, this.holder.id]);
@@ -137,11 +138,13 @@ export class PgSession implements Session {
     });
   }
 
-  #finish(why: string): void {
+  #finish(why: string, { isLost = true } = {}): void {
     if (this.#over.signal.aborted) return;
     const path = this.#context.database.location.shown;
     const message = `${path}: this process no longer counts as alive there, because ${why}. Open it again.`;
-    this.#over.abort(holdfastError("LOCK_LOST", message, { path }));
+    const error = holdfastError("LOCK_LOST", message, { path });
+    this.#over.abort(error);
+    if (isLost) signal("holdfast:process.lost", () => ({ location: path, holder: this.holder.id, error }));
     this.#stopAsking?.();
     // A session that is over must not look alive to others. It does not matter here whether the
     // thread stops in time.

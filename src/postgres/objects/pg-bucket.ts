@@ -44,7 +44,7 @@ export class PgBucket extends CheckedBucket {
   readonly #context: ObjectsContext;
 
   constructor(name: string, context: ObjectsContext) {
-    super(name);
+    super(name, context.directory);
     this.#context = context;
   }
 

@@ -7,7 +7,9 @@ import { newSettings } from "../../objects/bucket/bucket-config.ts";
 import type { Bucket } from "../../objects/model/bucket.ts";
 import type { BucketConfig, Versioning } from "../../objects/model/object.ts";
 import type { BucketInfo, Collected, ObjectStore, ObjectStoreOptions } from "../../objects/model/object-store.ts";
+import { tracedObjectStoreMethods } from "../../objects/traced-methods.ts";
 import { Leases, type LeaseGround } from "../../part/leases.ts";
+import { traceMethods } from "../../telemetry/trace.ts";
 import type { PgGround } from "../liveness/pg-ground.ts";
 import type { PgPart } from "../parts.ts";
 import { Blobs } from "./blobs.ts";
@@ -32,6 +34,10 @@ export interface PgObjectsContext {
 }
 
 export class PgObjects implements ObjectStore {
+  static {
+    traceMethods(this, tracedObjectStoreMethods);
+  }
+
   readonly directory: string;
   /** No key is cached. */
   readonly keysInMemory = 0;

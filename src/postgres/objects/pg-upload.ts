@@ -1,5 +1,7 @@
 // PgUpload: an upload in parts in a database. Its key is its lock: putting a part, completing and
 // aborting are changes of that key.
+import { traceMethods } from "../../telemetry/trace.ts";
+import { tracedUploadMethods } from "../../objects/traced-methods.ts";
 import type { Body, Cancel } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import { objectOf, textOf } from "../../format/decoding.ts";
@@ -36,11 +38,15 @@ const attemptsMax = 100;
 type Ended = Pick<CompletionRecord, "list" | "checksum"> & { readonly versionId: string };
 
 export class PgUpload extends CheckedUpload {
+  static {
+    traceMethods(this, tracedUploadMethods);
+  }
+
   readonly #context: ObjectsContext;
   readonly #bucket: string;
 
   constructor(record: UploadRecord, context: ObjectsContext, bucket: string) {
-    super(record);
+    super(record, { directory: context.directory, bucket });
     this.#context = context;
     this.#bucket = bucket;
   }

@@ -10,7 +10,7 @@ import type { Run } from "../../run.ts";
 import { watchReader } from "../../stream-errors.ts";
 import { LineWriter } from "../events/lines.ts";
 import { boxNoun, exits, withHandoff, type BoxFlags } from "./box.ts";
-import { prometheusText } from "./prometheus.ts";
+import { boxMetrics } from "../../../handoff/operate/box-metrics.ts";
 
 interface StatsFlags extends BoxFlags {
   readonly prom?: boolean;
@@ -36,7 +36,7 @@ export function registerStats(handoff: Command, run: Run): void {
     if (path === undefined) return;
     const stats = await withHandoff(path, {}, (box) => box.stats());
     if (flags.prom !== true) return run.output.result({ directory: path, ...stats }, () => inLines(stats));
-    run.pipes.stdout.write(prometheusText(path, stats));
+    run.pipes.stdout.write(boxMetrics([{ box: path, stats }]));
   });
 }
 

@@ -11,6 +11,7 @@
 //   be active there.
 //
 // Nothing is truncated, and nothing that may count is overwritten with other bytes.
+import { signal } from "../../../telemetry/signals.ts";
 import { listSegments, segmentPath } from "../format/segment.ts";
 import type { Tip } from "../format/tip.ts";
 import type { LogFiles } from "../log-files.ts";
@@ -48,6 +49,7 @@ export class Recovery {
   /** Saves whole lines after the tip, and continues the log in a new segment. */
   async rescue(tip: Tip): Promise<Tip> {
     const { lines, end } = await linesAfter(this.files, tip);
+    signal("holdfast:log.recovered", () => ({ location: this.files.directory, lines: lines.length }));
     if (!this.tail.isAlone) return await this.tail.startSegment(tip, lines);
     if (lines.length > 0) await this.tail.writeAgain(tip, lines, end);
     return await this.tail.startSegment(end, []);

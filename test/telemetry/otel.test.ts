@@ -1,0 +1,178 @@
+// OpenTelemetry with its real SDK: traces that cross processes through the store, spans around the code of handlers,
+// and metrics without unbounded attributes.
+import { execFileSync } from "node:child_process";
+import { metrics, SpanKind, SpanStatusCode } from "@opentelemetry/api";
+import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"; // prettier-ignore
+import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-node";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { memoryEvents } from "../../src/events/index.ts";
+import { openHandoff } from "../../src/handoff/index.ts";
+import { openPathLocks } from "../../src/locks/index.ts";
+import { openObjects } from "../../src/objects/index.ts";
+import { startTelemetry, type Telemetry } from "../../src/otel/index.ts";
+import { startS3Gateway } from "../../src/s3/index.ts";
+import { makeScratch } from "../sites/scratch.ts";
+
+interface Span {
+  readonly name: string;
+  readonly kind: number;
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly id: string;
+  readonly trace: string;
+  readonly parent?: string;
+  readonly links: readonly string[];
+}
+
+function run(what: string, directory: string): { find(name: string): Span; readonly all: readonly Span[] } {
+  const program = new URL("traced-process.mjs", import.meta.url).pathname;
+  const all = JSON.parse(execFileSync(process.execPath, [program, what, directory], { encoding: "utf8" })) as Span[];
+  const find = (name: string): Span => {
+    const found = all.filter((span) => span.name === name);
+    if (found.length !== 1 || found[0] === undefined) throw new Error(`${found.length} spans are named ${name}.`);
+    return found[0];
+  };
+  return { find, all };
+}
+
+test("a publish and an append in one process are linked to the handlers of another", () => {
+  const directory = `${makeScratch()}/store`;
+  const producer = run("publish", directory);
+  const [checkout, publish, append] = ["checkout", "publish orders", "events.append main"].map(producer.find);
+  expect([publish?.parent, append?.parent]).toEqual([checkout?.id, checkout?.id]);
+  expect(publish).toMatchObject({
+    kind: 3,
+    attributes: {
+      "messaging.system": "holdfast",
+      "messaging.operation.type": "send",
+      "messaging.destination.name": "orders",
+      "holdfast.key": "order-1",
+    },
+  });
+  expect(append?.attributes).toMatchObject({ "db.system.name": "holdfast", "holdfast.count": 2 });
+
+  const consumer = run("consume", directory);
+  const [handled, packing, mailed, mailing] = ["handle orders", "packing", "handle main", "mailing"].map(consumer.find);
+  expect(handled).toMatchObject({
+    kind: 4,
+    links: [publish?.id],
+    attributes: {
+      "messaging.operation.type": "process",
+      "messaging.message.id": publish?.attributes["messaging.message.id"],
+    },
+  });
+  // Its own trace: neither that of the producer, nor that in which the consumer was started.
+  expect(handled?.parent).toBeUndefined();
+  expect([packing?.parent, packing?.trace]).toEqual([handled?.id, handled?.trace]);
+  expect(consumer.all.filter(({ name }) => name === "events.head main").map(({ parent }) => parent)).toContain(packing?.id); // prettier-ignore
+  expect(mailed).toMatchObject({ links: [append?.id, append?.id], attributes: { "messaging.consumer.group.name": "mail" } }); // prettier-ignore
+  expect(mailing?.parent).toBe(mailed?.id);
+});
+
+const exporter = new InMemorySpanExporter();
+const measured = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+const reader = new PeriodicExportingMetricReader({ exporter: measured, exportIntervalMillis: 2 ** 30 });
+let telemetry: Telemetry;
+
+beforeAll(() => {
+  new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }).register();
+  metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
+  telemetry = startTelemetry();
+});
+beforeEach(() => exporter.reset());
+afterAll(() => telemetry.stop());
+
+test("a take is linked to its publish; with continueTraces a handler is in the trace of its publish", async () => {
+  await using box = await openHandoff("memory:");
+  await box.publish({ a: "1" });
+  await (await box.take())?.ack();
+  const named = (method: string) =>
+    exporter.getFinishedSpans().find(({ attributes }) => attributes["messaging.operation.name"] === method);
+  const published = named("publish")?.spanContext();
+  expect(published).toBeDefined();
+  expect(named("take")?.links).toMatchObject([{ context: { spanId: published?.spanId } }]);
+  telemetry.stop();
+  using _other = startTelemetry({ continueTraces: true });
+  exporter.reset();
+  // `meta` that is not an object cannot carry anything.
+  for (const meta of [{ user: "ada" }, "text"]) await box.publish({ a: "1" }, { meta });
+  const metas: unknown[] = [];
+  await box.consume(async ({ meta }) => void metas.push(meta), { idleMs: 0 }).done;
+  telemetry = startTelemetry();
+  const first = named("publish")?.spanContext();
+  expect(named("handle")).toMatchObject({ parentSpanContext: { spanId: first?.spanId } });
+  expect(named("handle")?.spanContext().traceId).toBe(first?.traceId);
+  expect(metas).toEqual([{ user: "ada", trace: { traceparent: `00-${first?.traceId}-${first?.spanId}-01` } }, "text"]);
+});
+
+test("a failed operation is an error by its code, an iteration is one span, a subscription is none", async () => {
+  await using events = memoryEvents();
+  await events.append({ type: "A", data: 1 });
+  await events.append({ type: "A", data: 1 }, { condition: { failIfEventsMatch: "all" } }).catch(() => undefined);
+  for await (const _event of events.read());
+  for await (const _event of events.subscribe()) break;
+  const spans = exporter.getFinishedSpans();
+  const failed = spans.find(({ status }) => status.code === SpanStatusCode.ERROR);
+  expect(failed).toMatchObject({ attributes: { "error.type": "APPEND_CONDITION_FAILED" } });
+  expect(failed?.events.map(({ name }) => name)).toEqual(["exception"]);
+  const names = spans.map(({ attributes }) => attributes["db.operation.name"]);
+  expect(names).not.toContain("events.subscribe");
+  const reads = spans.filter(({ attributes }) => attributes["db.operation.name"] === "events.read");
+  expect(reads.map(({ attributes }) => attributes["holdfast.count"])).toContain(1);
+});
+
+test("a request to the gateway continues the trace of its client, and its object operations lie in it", async () => {
+  await using objects = await openObjects("memory:");
+  await objects.createBucket("photos");
+  await using gateway = await startS3Gateway(objects, {
+    credentials: [{ accessKeyId: "a", secretAccessKey: "s" }],
+    port: 0,
+  });
+  exporter.reset();
+  const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  const response = await fetch(`${gateway.url}/photos/key`, { headers: { traceparent } });
+  expect(response.status).toBe(403);
+  await response.arrayBuffer();
+  const spans = exporter.getFinishedSpans();
+  const request = spans.find(({ kind }) => kind === SpanKind.SERVER);
+  expect(request?.parentSpanContext?.spanId).toBe("b7ad6b7169203331");
+  expect(request?.attributes).toMatchObject({ "http.response.status_code": 403 });
+  const inner = spans.filter(({ parentSpanContext }) => parentSpanContext?.spanId === request?.spanContext().spanId);
+  expect(inner.map(({ attributes }) => attributes["db.operation.name"])).toContain("objects.findBucket");
+});
+
+test("metrics count what happened, with no key, path or id among their attributes", async () => {
+  await using box = await openHandoff("memory:");
+  await box.publish({ a: "1" }, { key: "a secret key" });
+  await box.consume(async () => undefined, { idleMs: 0 }).done;
+  await using locks = await openPathLocks("memory:");
+  await using _hold = await locks.acquire("a/secret/path");
+  await expect(locks.acquire("a/secret/path", { timeoutMs: 200 })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
+  await reader.forceFlush();
+  const found =
+    measured
+      .getMetrics()
+      .at(-1)
+      ?.scopeMetrics.flatMap((scope) => scope.metrics) ?? [];
+  expect(found.map(({ descriptor }) => descriptor.name)).toEqual(
+    expect.arrayContaining([
+      "messaging.client.operation.duration",
+      "messaging.process.duration",
+      "messaging.client.sent.messages",
+      "messaging.client.consumed.messages",
+      "db.client.operation.duration",
+      "holdfast.operation.duration",
+      "holdfast.lock.wait.duration",
+      "holdfast.signals",
+    ]),
+  );
+  expect(JSON.stringify(found)).not.toContain("secret");
+});
+
+test("after stop nothing is recorded, and nothing is carried", async () => {
+  telemetry.stop();
+  await using events = memoryEvents();
+  await events.append({ type: "A", data: 1 });
+  expect((await events.last())?.metadata).toEqual({});
+  expect(exporter.getFinishedSpans()).toEqual([]);
+  telemetry = startTelemetry();
+});

@@ -1,8 +1,6 @@
 // Failures of the server and of the way to it: nothing acknowledged is lost, nothing is doubled, and
 // every failure has a typed answer.
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { Client, Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { NewEvent } from "../../src/common.ts";
@@ -10,73 +8,26 @@ import { isHoldfastError } from "../../src/errors.ts";
 import { openPostgres } from "../../src/postgres/index.ts";
 import { until } from "../waiting.ts";
 import { listOf, numbers, positionsOf } from "../sites/event-logs.ts";
-import { startServer, type PostgresServer } from "./server.ts";
-import { openPgStore, serverUrl } from "./stores.ts";
+import { Proxy } from "./proxy.ts";
+import type { PostgresServer } from "./server.ts";
+import { openPgStore, serverUrl, startOwnServer } from "./stores.ts";
 
 const noted = (id: string): NewEvent => ({ type: "Noted", data: id, id });
 
-/** Forwards connections to the server of this run, and cuts them when a test says so. */
-class Proxy {
-  readonly url: string;
-  readonly #sockets = new Set<Socket>();
-  /** Called with what a client sends. True: the connection is cut once the server has answered that. */
-  cutsAfter: (sent: string) => boolean = () => false;
-
-  private constructor(port: number) {
-    const url = new URL(serverUrl());
-    url.port = String(port);
-    this.url = url.href;
-  }
-
-  static async open(): Promise<Proxy> {
-    const listener = createServer();
-    listener.listen(0, "127.0.0.1");
-    await once(listener, "listening");
-    const proxy = new Proxy((listener.address() as AddressInfo).port);
-    const { port } = new URL(serverUrl());
-    listener.on("connection", (client) => proxy.#forward(client, connect(Number(port), "127.0.0.1")));
-    onTestFinished(() => {
-      listener.close();
-      proxy.cutAll();
-    });
-    return proxy;
-  }
-
-  cutAll(): void {
-    for (const socket of this.#sockets) socket.destroy();
-  }
-
-  #forward(client: Socket, server: Socket): void {
-    let isCut = false;
-    for (const socket of [client, server]) {
-      this.#sockets.add(socket);
-      socket.on("error", () => undefined);
-      socket.on("close", () => {
-        this.#sockets.delete(socket);
-        client.destroy();
-        server.destroy();
-      });
-    }
-    client.on("data", (bytes) => {
-      isCut ||= this.cutsAfter(bytes.toString("latin1"));
-      server.write(bytes);
-    });
-    server.on("data", (bytes) => {
-      // The answer is there, and the client never sees it.
-      if (isCut) client.destroy();
-      else client.write(bytes);
-    });
-  }
+async function openProxy(): Promise<Proxy> {
+  const proxy = await Proxy.open(serverUrl());
+  onTestFinished(() => proxy.close());
+  return proxy;
 }
 
 describe("a cut connection", () => {
   it("whose lost answer said that an append was committed makes no second append of it", async () => {
-    const proxy = await Proxy.open();
+    const proxy = await openProxy();
     const store = await openPgStore(randomUUID(), { url: proxy.url });
     const events = await store.events();
     await events.append(noted("first"));
     let cuts = 0;
-    proxy.cutsAfter = (sent) => sent.includes("hf_append_1") && cuts++ < 3;
+    proxy.cutsAt = (sent) => (sent.includes("hf_append_1") && cuts++ < 3 ? "unanswered" : undefined);
     const answers = await Promise.all(numbers(1, 20).map((number) => events.append({ type: "Noted", data: number })));
     expect(cuts).toBeGreaterThan(0);
     expect(answers.every(({ repeated }) => !repeated)).toBe(true);
@@ -85,12 +36,12 @@ describe("a cut connection", () => {
   });
 
   it("in the middle of a lock's append leaves one request, which its holder releases", async () => {
-    const proxy = await Proxy.open();
+    const proxy = await openProxy();
     const name = randomUUID();
     const locks = await (await openPgStore(name, { url: proxy.url })).locks();
     const others = await (await openPgStore(name)).locks();
     let cuts = 0;
-    proxy.cutsAfter = (sent) => sent.includes("update hf_chain") && cuts++ < 2;
+    proxy.cutsAt = (sent) => (sent.includes("update hf_chain") && cuts++ < 2 ? "unanswered" : undefined);
     const hold = await locks.acquire("a");
     expect(cuts).toBeGreaterThan(0);
     expect(await others.tryAcquire("a")).toBe(undefined);
@@ -100,12 +51,12 @@ describe("a cut connection", () => {
   });
 
   it("that stays cut ends an append with OUTCOME_UNKNOWN and its ids, and a read with IO_ERROR", async () => {
-    const proxy = await Proxy.open();
+    const proxy = await openProxy();
     const events = await (await openPgStore(randomUUID(), { url: proxy.url })).events("main", { lockTimeoutMs: 100 });
     await events.append(noted("a"));
-    proxy.cutsAfter = () => true;
+    proxy.cutsAt = () => "unanswered";
     await expect(events.append(noted("b"))).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN", ids: ["b"] });
-    proxy.cutsAfter = () => false;
+    proxy.cutsAt = () => undefined;
     expect(await events.append(noted("b"))).toMatchObject({ first: 2 });
   });
 });
@@ -113,7 +64,7 @@ describe("a cut connection", () => {
 describe("a server that is killed", () => {
   let server: PostgresServer;
   beforeAll(async () => {
-    server = await startServer({ settings: ["fsync=on"] });
+    server = await startOwnServer({ settings: ["fsync=on"] });
   });
   afterAll(() => server.stop());
 
@@ -217,7 +168,7 @@ describe("a server that refuses", () => {
 
 describe("a process", () => {
   it("that sleeps past its lease loses its locks, and another one goes on", async () => {
-    const proxy = await Proxy.open();
+    const proxy = await openProxy();
     const name = randomUUID();
     const store = await openPgStore(name, { url: proxy.url, leaseMs: 2000 });
     const locks = await store.locks();
@@ -225,7 +176,7 @@ describe("a process", () => {
     const others = await (await openPgStore(name, { leaseMs: 60_000 })).locks();
     const waiter = others.acquire("a", { timeoutMs: 30_000 });
     // No beat arrives from now on.
-    proxy.cutsAfter = (sent) => sent.includes("set seen");
+    proxy.cutsAt = (sent) => (sent.includes("set seen") ? "unanswered" : undefined);
     const next = await waiter;
     expect(hold.signal.aborted).toBe(true);
     expect(next.fence).toBeGreaterThan(hold.fence);

@@ -9,7 +9,7 @@ import { nodeClock } from "../../src/ports/node/clock.ts";
 import { openHandoff } from "../../src/handoff/index.ts";
 import { Database } from "../../src/postgres/connection/database.ts";
 import { until } from "../waiting.ts";
-import { startServer } from "./server.ts";
+import { startOwnServer } from "./stores.ts";
 
 const program = fileURLToPath(new URL("handoff-worker.mjs", import.meta.url));
 const library = new URL("../../dist/handoff/index.js", import.meta.url).href;
@@ -44,7 +44,7 @@ async function pause(): Promise<void> {
 }
 
 it(`${clientKills} kills of processes and ${serverKills} of the server lose and double nothing`, async () => {
-  const server = await startServer({ settings: ["fsync=on"] });
+  const server = await startOwnServer({ settings: ["fsync=on"] });
   onTestFinished(() => server.stop());
   const said = new Said();
   let count = 0;

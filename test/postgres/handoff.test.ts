@@ -107,6 +107,17 @@ describe("a box on PostgreSQL", () => {
     expect((await box.find(second!.id))?.history).toMatchObject([{ attempt: 1, outcome: "lost" }]);
   });
 
+  it("the outputs of a claim that a crash of the server took back are removed", async () => {
+    const site = await makePgBoxes();
+    const box = await site.open();
+    const { id } = await box.publish({ a: "1" });
+    const delivery = await box.take();
+    await delivery?.output("o", "2");
+    await (await site.database()).query("update hf_ticket set serial = -1 where p = $1", [await site.part()]);
+    expect(await failureOf(delivery!.ack())).toMatchObject({ code: "CLAIM_LOST" });
+    expect(await site.stored()).toEqual([`ticket ${id}`]);
+  });
+
   it("refuses publishes and claims beyond its limits", async () => {
     const site = await makePgBoxes();
     const box = await site.open({ limits: { tickets: 2, bytes: 1000, inFlight: 1 } });

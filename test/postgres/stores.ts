@@ -12,10 +12,16 @@ import type { PathLocksWorld } from "../locks/path-locks-contract.ts";
 import type { StoreSite } from "../objects/object-sites.ts";
 import type { LogSite } from "../sites/event-logs.ts";
 import { WaitCounter } from "../waiting.ts";
+import { startServer, type PostgresServer, type ServerOptions } from "./server.ts";
 
 /** The location of the server of this run. */
 export function serverUrl(): string {
   return inject("postgres");
+}
+
+/** Starts a server of the caller's own, of the same version as that of this run. */
+export async function startOwnServer(options: Omit<ServerOptions, "bin"> = {}): Promise<PostgresServer> {
+  return await startServer({ bin: inject("postgresBin"), ...options });
 }
 
 async function nodePorts(): Promise<PgPorts> {

@@ -169,7 +169,7 @@ declare swept text[]; grps text[]; done text[];
 begin
   if not is_synced then perform set_config('synchronous_commit', 'off', true); end if;
   if array_length(array_remove(owners, null), 1) > 0 then
-    with had as (delete from hf_staged s where s.p = p_ and s.owner = any (owners) returning s.owner)
+    with had as (select s.owner from hf_staged s where s.p = p_ and s.owner = any (owners) order by s.owner for update)
     select array_agg(u.id) into swept from unnest(ids, owners) u(id, owner)
       where u.owner is not null and not exists (select 1 from had where had.owner = u.owner);
   end if;
@@ -190,6 +190,9 @@ begin
   update hf_ticket t set duplicate = true from hf_done d
     where t.p = p_ and t.id = any (done) and d.p = p_ and d.key = t.key and d.replays = t.replays and d.id <> t.id;
   if array_length(array_remove(owners, null), 1) > 0 then
+    -- Outputs of a lost claim stay staged: their process, or a sweep, removes them.
+    delete from hf_staged s using unnest(ids, owners) u(id, owner)
+      where u.id = any (done) and s.p = p_ and s.owner = u.owner;
     delete from hf_payload y using unnest(ids, owners) u(id, owner), hf_ticket t
       where u.id = any (done) and t.p = p_ and t.id = u.id and t.duplicate and y.p = p_ and y.owner = u.owner;
   end if;

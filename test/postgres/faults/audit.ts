@@ -1,0 +1,155 @@
+// The audit of a history: compares what the processes were told with what is stored. Nothing acknowledged is lost,
+// nothing is doubled, no lock has two holders, and nothing stands still.
+import { createHash } from "node:crypto";
+import { Client } from "pg";
+import { beforeAll, describe, expect, it } from "vitest";
+import { until } from "../../waiting.ts";
+import { listOf, numbers, positionsOf } from "../../sites/event-logs.ts";
+import { openPgStore, startOwnServer } from "../stores.ts";
+import { leaseMs, World } from "./world.ts";
+
+/** What may stand still: the lease of a dead process and ten seconds, besides the time for which the server was away. */
+const standstillMs = leaseMs + 10_000;
+
+export interface History {
+  /** Settings of the server. */
+  readonly settings?: readonly string[];
+  /** Makes the folder of the server. Default: a new one. */
+  readonly directory?: () => string;
+  /** Called when the server has ended. */
+  readonly after?: () => void;
+  /** Errors that the processes meet besides those that every program must expect. */
+  readonly expected?: readonly string[];
+  /** Of each kind of call, at least so many were acknowledged. */
+  readonly enough: number;
+  /** Starts processes and makes faults. In the end all processes are ready. */
+  rage(world: World): Promise<void>;
+}
+
+/** Describes a history with faults, and its audit. */
+export function describeHistory(title: string, { settings = [], expected = [], enough, rage, ...more }: History): void {
+  describe(title, () => {
+    let world: World;
+
+    beforeAll(async () => {
+      const directory = more.directory?.();
+      const server = await startOwnServer({
+        settings: ["fsync=on", ...settings],
+        ...(directory !== undefined && { directory }),
+      });
+      world = new World(server, expected);
+      try {
+        await world.prepare();
+        await rage(world);
+        await world.end();
+      } catch (error) {
+        world.destroy();
+        throw error;
+      }
+      return async () => {
+        await world.server.stop();
+        more.after?.();
+      };
+    }, 3_000_000);
+
+    const query = async <R extends object>(text: string): Promise<R[]> => {
+      const client = new Client(world.server.url);
+      await client.connect();
+      try {
+        return (await client.query(text)).rows as R[];
+      } finally {
+        await client.end();
+      }
+    };
+
+    it("surprises no process with an error that a program need not expect", () => {
+      expect(world.report.failed).toEqual([]);
+      console.log(world.report.describe());
+    });
+
+    it("loses no event, doubles none, and sells no seat twice", async () => {
+      const events = await (await openPgStore("main", { url: world.server.url })).events();
+      const stored = await listOf(events.read());
+      expect(positionsOf(stored)).toEqual(numbers(1, stored.length));
+      const positions = new Map(stored.map(({ id, position }) => [id, position]));
+      expect(positions.size).toBe(stored.length);
+      expect(world.report.events.filter(({ id, first }) => positions.get(id) !== first)).toEqual([]);
+      expect(stored.filter(({ id }) => !world.report.tried.has(id))).toEqual([]);
+      expect(new Set(stored.map(({ tags }) => tags[0])).size).toBe(stored.length);
+      expect(await events.verify()).toMatchObject({ ok: true, checked: stored.length });
+      expect(world.report.events.length).toBeGreaterThan(enough);
+    });
+
+    it("loses no ticket, commits none twice, and keeps the groups in order", async () => {
+      const box = await (await openPgStore("main", { url: world.server.url })).handoff("box");
+      const consumer = box.consume((delivery) => delivery.text("n"), { attempts: 10_000 });
+      await until(async () => {
+        const { incoming, delayed, processing } = await box.stats();
+        return incoming + delayed + processing === 0;
+      });
+      await consumer.stop();
+      const done = await query<{ id: string; key: string; n: string }>(
+        "select t.id, d.key, d.result ->> 'result' as n from hf_done d join hf_ticket t using (p, key)",
+      );
+      const ids = new Set(done.map(({ id }) => id));
+      expect(world.report.tickets.filter(({ id }) => !ids.has(id))).toEqual([]);
+      const results = new Set(done.map(({ n }) => n));
+      expect(world.report.tickets.filter(({ n, duplicate }) => !duplicate && !results.has(n))).toEqual([]);
+      expect(done.filter(({ n }) => !world.report.tried.has(n))).toEqual([]);
+      expect(results.size).toBe(done.length);
+      expect(new Set(done.map(({ key }) => key)).size).toBe(done.length);
+      const outOfOrder = await query(
+        `select * from (
+           select t.grp, t.place, t.settled, lag(t.settled) over (partition by t.p, t.grp order by t.place) as before
+           from hf_ticket t where t.grp is not null) x where x.before > x.settled`,
+      );
+      expect(outOfOrder).toEqual([]);
+      expect(await box.stats()).toMatchObject({ archive: done.length, error: 0 });
+      expect(await box.verify()).toMatchObject({ ok: true, problems: [] });
+      expect(world.report.tickets.length).toBeGreaterThan(enough);
+    });
+
+    it("loses no version of an object, doubles none, and lets one put of a new key win", async () => {
+      const objects = await (await openPgStore("main", { url: world.server.url })).objects();
+      const stored = await listOf((await objects.bucket("bucket")).versions());
+      const digests = new Map(stored.map(({ key, versionId, etag }) => [`${key} ${versionId}`, etag]));
+      const digestOf = (body: string): string => createHash("md5").update(body).digest("hex");
+      const lost = world.report.versions.filter(
+        (put) => digests.get(`${put.key} ${put.versionId}`) !== digestOf(put.body),
+      );
+      expect(lost).toEqual([]);
+      const tried = new Set([...world.report.tried].map(digestOf));
+      expect(stored.filter(({ etag }) => !tried.has(etag))).toEqual([]);
+      expect(new Set(stored.map(({ etag }) => etag)).size).toBe(stored.length);
+      const once = stored.filter(({ key }) => key.startsWith("once/")).map(({ key }) => key);
+      expect(new Set(once).size).toBe(once.length);
+      expect(await objects.verify()).toMatchObject({ ok: true, problems: [] });
+      expect(world.report.versions.length).toBeGreaterThan(enough);
+    });
+
+    it("never lets two holders into one lock, and its fences grow", () => {
+      for (const holds of world.report.holds()) {
+        expect(holds.length).toBeGreaterThan(enough / 30);
+        for (const [index, { inUs, fence }] of holds.entries()) {
+          const before = holds[index - 1];
+          if (before === undefined) continue;
+          expect(inUs).toBeGreaterThan(before.outUs);
+          expect(fence).toBeGreaterThan(before.fence);
+        }
+      }
+    });
+
+    it("leaves nothing waiting for longer than a lease and ten seconds", async () => {
+      const groups = await query<{ grp: string; at: string }>(
+        "select grp, (extract(epoch from settled) * 1000)::float8 as at from hf_ticket where grp is not null order by settled",
+      );
+      const lanes = world.report.lanes();
+      for (const { grp, at } of groups) lanes.set(grp, [...(lanes.get(grp) ?? []), Number(at)]);
+      const longest = [...lanes].map(([lane, times]) => ({ lane, ms: world.outages.longestGap(times) }));
+      console.log(longest);
+      expect(longest.filter(({ ms }) => ms > standstillMs)).toEqual([]);
+      const slow = world.report.slow.map((call) => ({ ...call, ms: world.outages.without(call.fromMs, call.toMs) }));
+      expect(slow.filter(({ ms }) => ms > standstillMs)).toEqual([]);
+    });
+  });
+}

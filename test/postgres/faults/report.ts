@@ -1,0 +1,142 @@
+// What the processes of a storm said, and when the server was away.
+
+interface Line {
+  readonly ready?: string;
+  readonly closed?: string;
+  readonly failed?: string;
+  readonly met?: string;
+  readonly try?: string;
+  readonly ok?: string;
+  readonly slow?: string;
+  readonly lock?: number;
+  readonly inUs?: number;
+  readonly outUs?: number;
+}
+
+export interface AppendedEvent {
+  readonly id: string;
+  readonly first: number;
+  readonly atMs: number;
+}
+export interface PublishedTicket {
+  readonly id: string;
+  readonly n: string;
+  readonly duplicate: boolean;
+  readonly atMs: number;
+}
+export interface PutVersion {
+  readonly key: string;
+  readonly versionId: string;
+  readonly body: string;
+  readonly atMs: number;
+}
+export interface SlowCall {
+  readonly slow: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+export interface Hold {
+  readonly id: string;
+  readonly fence: number;
+  readonly atMs: number;
+  readonly inUs: number;
+  /** The last moment at which it was certainly held. */
+  readonly outUs: number;
+}
+
+export class Report {
+  readonly ready = new Set<string>();
+  readonly closed = new Set<string>();
+  readonly failed: string[] = [];
+  /** The ids and bodies of all tries. */
+  readonly tried = new Set<string>();
+  readonly events: AppendedEvent[] = [];
+  readonly tickets: PublishedTicket[] = [];
+  readonly versions: PutVersion[] = [];
+  readonly slow: SlowCall[] = [];
+  readonly #met = new Map<string, number>();
+  readonly #holds = new Map<number, Map<string, Hold>>();
+
+  add(text: string): void {
+    const line = parsed(text);
+    if (line === undefined) return;
+    if (line.ready !== undefined) this.ready.add(line.ready);
+    if (line.closed !== undefined) this.closed.add(line.closed);
+    if (line.failed !== undefined) this.failed.push(line.failed);
+    if (line.met !== undefined) this.#met.set(line.met, (this.#met.get(line.met) ?? 0) + 1);
+    if (line.slow !== undefined) this.slow.push(line as unknown as SlowCall);
+    if (line.try !== undefined) this.#try(line as { id?: string; n?: string; body?: string });
+    if (line.ok === "event") this.events.push(line as unknown as AppendedEvent);
+    if (line.ok === "ticket") this.tickets.push(line as unknown as PublishedTicket);
+    if (line.ok === "version") this.versions.push(line as unknown as PutVersion);
+    if (line.lock !== undefined) this.#hold(line.lock, line as unknown as Hold);
+  }
+
+  /** The holds of each lock, in the order of their beginnings. */
+  holds(): Hold[][] {
+    return [...this.#holds.values()].map((holds) => [...holds.values()].sort((one, other) => one.inUs - other.inUs));
+  }
+
+  /** When each kind of work went on. */
+  lanes(): Map<string, number[]> {
+    const times = (answers: readonly { readonly atMs: number }[]): number[] => answers.map(({ atMs }) => atMs);
+    return new Map([
+      ["appends", times(this.events)],
+      ["publications", times(this.tickets)],
+      ["puts", times(this.versions)],
+      ...[...this.#holds].map(([lock, holds]): [string, number[]] => [`lock ${lock}`, times([...holds.values()])]),
+    ]);
+  }
+
+  describe(): string {
+    const holds = this.holds().reduce((sum, each) => sum + each.length, 0);
+    const met = [...this.#met].map(([error, count]) => `${error} ${count}`).sort();
+    return `acknowledged: ${this.events.length} appends, ${this.tickets.length} publications, ${this.versions.length} puts, ${holds} holds\n${met.join("\n")}`;
+  }
+
+  #try({ id, n, body }: { id?: string; n?: string; body?: string }): void {
+    for (const name of [id, n, body]) if (name !== undefined) this.tried.add(name);
+  }
+
+  /** The beginning of a hold comes first; its end is missing if its process died, or lost it. */
+  #hold(lock: number, hold: Hold): void {
+    const holds = this.#holds.get(lock) ?? new Map<string, Hold>();
+    this.#holds.set(lock, holds);
+    const begun = holds.get(hold.id);
+    holds.set(hold.id, begun === undefined ? { ...hold, outUs: hold.inUs } : { ...begun, outUs: hold.outUs });
+  }
+}
+
+/** The last line of a killed process may be torn. */
+function parsed(text: string): Line | undefined {
+  try {
+    return JSON.parse(text) as Line;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The times for which the server was away, by the wall clock. */
+export class Outages {
+  readonly #spans: { fromMs: number; toMs: number }[] = [];
+
+  /** Returns a function that ends it. */
+  begin(): () => void {
+    const span = { fromMs: Date.now(), toMs: Infinity };
+    this.#spans.push(span);
+    return () => (span.toMs = Date.now());
+  }
+
+  /** The time between two moments without the outages in it. */
+  without(fromMs: number, toMs: number): number {
+    let ms = toMs - fromMs;
+    for (const span of this.#spans) ms -= Math.max(0, Math.min(toMs, span.toMs) - Math.max(fromMs, span.fromMs));
+    return ms;
+  }
+
+  /** The longest time between two of these, without the outages in it. */
+  longestGap(times: readonly number[]): number {
+    const sorted = [...times].sort((one, other) => one - other);
+    return Math.max(0, ...sorted.slice(1).map((time, index) => this.without(sorted[index] ?? time, time)));
+  }
+}

@@ -1,0 +1,98 @@
+// The world of a history: a server, the processes that work on it with all four capabilities, and what they said.
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { openPostgres } from "../../../src/postgres/index.ts";
+import { until } from "../../waiting.ts";
+import type { PostgresServer } from "../server.ts";
+import { Outages, Report } from "./report.ts";
+
+const program = fileURLToPath(new URL("worker.mjs", import.meta.url));
+const library = new URL("../../../dist/index.js", import.meta.url).href;
+
+export const leaseMs = 5_000;
+
+export interface WorkerOptions {
+  /** Default: the location that the processes of this world use. */
+  readonly url?: string;
+  /** How wrong its wall clock is, or "jumps": each second by another hour. Default 0. */
+  readonly clock?: number | "jumps";
+}
+
+export interface Worker {
+  readonly name: string;
+  readonly child: ChildProcess;
+}
+
+export class World {
+  readonly report = new Report();
+  readonly outages = new Outages();
+  readonly workers: Worker[] = [];
+  /** The server that has the truth in the end. */
+  server: PostgresServer;
+  /** Where the processes find it. */
+  url: string;
+  /** Codes of errors that the processes meet besides those that every program must expect. */
+  readonly #expected: readonly string[];
+  #count = 0;
+
+  constructor(server: PostgresServer, expected: readonly string[]) {
+    this.server = server;
+    this.url = server.url;
+    this.#expected = expected;
+  }
+
+  /** Makes what the processes work on. */
+  async prepare(): Promise<void> {
+    const store = await openPostgres(this.server.url);
+    await (await store.objects()).createBucket("bucket", { versioning: "enabled" });
+    await store.handoff("box");
+    await store.events();
+    await store.close();
+  }
+
+  start({ url = this.url, clock = 0 }: WorkerOptions = {}): Worker {
+    const name = `worker-${++this.#count}`;
+    const options = { library, url, name, leaseMs, clock, expected: this.#expected };
+    const child = spawn(process.execPath, [program, JSON.stringify(options)], { stdio: ["pipe", "pipe", "inherit"] });
+    createInterface({ input: child.stdout }).on("line", (line) => this.report.add(line));
+    child.stdin.on("error", () => undefined);
+    const worker = { name, child };
+    this.workers.push(worker);
+    return worker;
+  }
+
+  /** Waits until these have opened the store. */
+  async ready(workers: readonly Worker[] = this.workers): Promise<void> {
+    await this.#until(() => workers.every(({ name }) => this.report.ready.has(name)));
+  }
+
+  async kill(worker: Worker): Promise<void> {
+    worker.child.kill("SIGKILL");
+    await once(worker.child, "close");
+    this.workers.splice(this.workers.indexOf(worker), 1);
+  }
+
+  /** Lets all finish what they do. Each of them must come to its end. */
+  async end(): Promise<void> {
+    await this.ready();
+    await sleep(1_000);
+    for (const { child } of this.workers) child.stdin?.end();
+    await this.#until(() => this.workers.every(({ name }) => this.report.closed.has(name)));
+  }
+
+  async #until(hasHappened: () => boolean): Promise<void> {
+    await until(() => {
+      const fallen = this.workers.find(({ name, child }) => child.exitCode !== null && !this.report.closed.has(name));
+      if (fallen !== undefined) throw new Error(`${fallen.name} ended by itself, with ${fallen.child.exitCode}.`);
+      return hasHappened();
+    });
+  }
+
+  /** Ends what is left of a world that failed. */
+  destroy(): void {
+    for (const { child } of this.workers) child.kill("SIGKILL");
+  }
+}

@@ -61,7 +61,7 @@ it("a standby answers reads of all four capabilities, and writes with NO_PERMISS
     await copy.events(),
     await copy.objects(),
     await copy.handoff("box"),
-    await copy.locks({ toLook: true }),
+    await copy.locks({ listOnly: true }),
   ];
   expect(await listOf(events.read())).toMatchObject([{ data: 1 }]);
   const bucket = await objects.bucket("bucket");

@@ -14,9 +14,10 @@ const failovers = 3;
 
 describeHistory(`${failovers} failovers to a standby`, {
   settings: ["wal_level=replica"],
-  enough: 300,
+  enough: 100,
   rage: async (world) => {
     const proxy = await Proxy.open(world.server.url);
+    world.onOver(() => proxy.close());
     world.url = proxy.url;
     let standby = await startStandby(world.server);
     for (let count = 0; count < 3; count++) world.start();
@@ -36,9 +37,6 @@ describeHistory(`${failovers} failovers to a standby`, {
       rmSync(before.directory, { recursive: true, force: true });
       if (failover < failovers) standby = await startStandby(standby);
     }
-    await sleep(2_000);
-    await world.end();
-    proxy.close();
   },
 });
 

@@ -1,5 +1,4 @@
 // Connections that are cut: before a statement arrives, in the middle of it, and after it was committed.
-import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../../waiting.ts";
 import { Proxy, type Cut } from "../proxy.ts";
 import { describeHistory } from "./audit.ts";
@@ -10,9 +9,10 @@ const committing = /commit|hf_[a-z_]+_\d|update hf_|insert into|delete from/;
 const ways: readonly Cut[] = ["unsent", "half", "unanswered", "unanswered"];
 
 describeHistory(`${cuts} connections cut in the middle of COMMIT`, {
-  enough: 600,
+  enough: 300,
   rage: async (world) => {
     const proxy = await Proxy.open(world.server.url);
+    world.onOver(() => proxy.close());
     world.url = proxy.url;
     for (let count = 0; count < 3; count++) world.start();
     await world.ready();
@@ -21,8 +21,5 @@ describeHistory(`${cuts} connections cut in the middle of COMMIT`, {
     proxy.cutsAt = (sent) =>
       made < cuts && committing.test(sent) && ++seen % 29 === 0 ? ways[made++ % ways.length] : undefined;
     await until(() => made === cuts);
-    await sleep(1_000);
-    await world.end();
-    proxy.close();
   },
 });

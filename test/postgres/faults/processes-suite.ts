@@ -6,7 +6,7 @@ import { leaseMs } from "./world.ts";
 const hourMs = 3_600_000;
 
 describeHistory("processes that sleep past their lease", {
-  enough: 300,
+  enough: 100,
   rage: async (world) => {
     for (let count = 0; count < 3; count++) world.start();
     await world.ready();
@@ -22,7 +22,7 @@ describeHistory("processes that sleep past their lease", {
 });
 
 describeHistory("processes whose clocks are an hour behind, an hour ahead, and jump", {
-  enough: 300,
+  enough: 100,
   rage: async (world) => {
     world.start();
     world.start({ clock: -hourMs });

@@ -18,7 +18,7 @@ function withOption(url: string, option: string): string {
 describeHistory("statements that are ended by statement_timeout", {
   // What a caller asked for was not done in time.
   expected: ["LOCK_TIMEOUT"],
-  enough: 200,
+  enough: 100,
   rage: async (world) => {
     world.url = withOption(world.server.url, "statement_timeout=150ms");
     for (let count = 0; count < 3; count++) world.start();
@@ -46,7 +46,7 @@ describeHistory("a server with fewer connections than its clients want", {
 });
 
 describeHistory("transactions of others that stay open", {
-  enough: 200,
+  enough: 100,
   rage: async (world) => {
     for (let count = 0; count < 3; count++) world.start();
     await world.ready();
@@ -67,7 +67,7 @@ describeHistory("transactions of others that stay open", {
 
 for (const isolation of ["repeatable read", "serializable"])
   describeHistory(`a default isolation of ${isolation}`, {
-    enough: 200,
+    enough: 100,
     rage: async (world) => {
       world.url = withOption(world.server.url, `default_transaction_isolation=${isolation.replace(" ", "\\ ")}`);
       for (let count = 0; count < 3; count++) world.start();
@@ -87,7 +87,7 @@ describe.skipIf(process.platform !== "linux" || process.getuid?.() !== 0)("with 
     },
     settings: ["max_wal_size=64MB"],
     expected: ["DISK_FULL"],
-    enough: 200,
+    enough: 100,
     rage: async (world) => {
       for (let count = 0; count < 3; count++) world.start();
       await world.ready();

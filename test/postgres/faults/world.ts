@@ -36,6 +36,7 @@ export class World {
   url: string;
   /** Codes of errors that the processes meet besides those that every program must expect. */
   readonly #expected: readonly string[];
+  readonly #cleanups: (() => void)[] = [];
   #count = 0;
 
   constructor(server: PostgresServer, expected: readonly string[]) {
@@ -66,7 +67,7 @@ export class World {
 
   /** Waits until these have opened the store. */
   async ready(workers: readonly Worker[] = this.workers): Promise<void> {
-    await this.#until(() => workers.every(({ name }) => this.report.ready.has(name)));
+    await this.until(() => workers.every(({ name }) => this.report.ready.has(name)));
   }
 
   async kill(worker: Worker): Promise<void> {
@@ -80,10 +81,11 @@ export class World {
     await this.ready();
     await sleep(1_000);
     for (const { child } of this.workers) child.stdin?.end();
-    await this.#until(() => this.workers.every(({ name }) => this.report.closed.has(name)));
+    await this.until(() => this.workers.every(({ name }) => this.report.closed.has(name)));
   }
 
-  async #until(hasHappened: () => boolean): Promise<void> {
+  /** Waits, and throws if a process ends by itself meanwhile. */
+  async until(hasHappened: () => boolean): Promise<void> {
     await until(() => {
       const fallen = this.workers.find(({ name, child }) => child.exitCode !== null && !this.report.closed.has(name));
       if (fallen !== undefined) throw new Error(`${fallen.name} ended by itself, with ${fallen.child.exitCode}.`);
@@ -91,8 +93,14 @@ export class World {
     });
   }
 
-  /** Ends what is left of a world that failed. */
+  /** Calls this when the world is over. */
+  onOver(cleanup: () => void): void {
+    this.#cleanups.push(cleanup);
+  }
+
+  /** Ends what is left. */
   destroy(): void {
     for (const { child } of this.workers) child.kill("SIGKILL");
+    for (const cleanup of this.#cleanups) cleanup();
   }
 }

@@ -31,6 +31,7 @@ function filesUnder(directory: string, suffix: string): string[] {
   if (!existsSync(join(root, directory))) return [];
   return readdirSync(join(root, directory), { recursive: true, encoding: "utf8" })
     .map((path) => `${directory}/${path.replaceAll("\\", "/")}`)
+    .filter((path) => !path.includes("node_modules"))
     .filter((path) => path.endsWith(suffix))
     .sort();
 }

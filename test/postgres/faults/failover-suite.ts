@@ -1,7 +1,6 @@
 // Failover to a standby by streaming replication with synchronous commit, and a standby that is read.
 import { randomUUID } from "node:crypto";
 import { rmSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { until } from "../../waiting.ts";
 import { listOf } from "../../sites/event-logs.ts";
@@ -26,7 +25,7 @@ describeHistory(`${failovers} failovers to a standby`, {
       const { length } = world.report.events;
       // Acknowledged by both.
       await until(() => world.report.events.length > length + 50);
-      await sleep(1_000);
+      await world.work(1_000);
       const end = world.outages.begin();
       const before = world.server;
       await before.kill("SIGKILL");

@@ -1,5 +1,4 @@
 // Processes that sleep past their lease, and processes whose clocks are wrong.
-import { setTimeout as sleep } from "node:timers/promises";
 import { describeHistory } from "./audit.ts";
 import { leaseMs } from "./world.ts";
 
@@ -11,11 +10,11 @@ describeHistory("processes that sleep past their lease", {
     for (let count = 0; count < 3; count++) world.start();
     await world.ready();
     for (let stop = 0; stop < 6; stop++) {
-      await sleep(1_000);
+      await world.work(1_000);
       const { child } = world.workers[stop % world.workers.length]!;
       child.kill("SIGSTOP");
-      // Time passes: others take over what it holds.
-      await sleep(leaseMs + 1_500);
+      // Others take over what it holds.
+      await world.work(leaseMs + 1_500);
       child.kill("SIGCONT");
     }
   },
@@ -29,9 +28,9 @@ describeHistory("processes whose clocks are an hour behind, an hour ahead, and j
     world.start({ clock: hourMs });
     world.start({ clock: "jumps" });
     await world.ready();
-    // Time passes: a lease and more, after which a clock that counts would have made a difference.
-    await sleep(2 * leaseMs);
+    // A lease and more, after which a clock that counts would have made a difference.
+    await world.work(2 * leaseMs);
     await world.kill(world.workers[2]!);
-    await sleep(2 * leaseMs);
+    await world.work(2 * leaseMs);
   },
 });

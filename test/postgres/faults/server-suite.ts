@@ -4,7 +4,6 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe } from "vitest";
 import { describeHistory } from "./audit.ts";
 import { connected } from "./standby.ts";
@@ -27,9 +26,9 @@ describeHistory("statements that are ended by statement_timeout", {
       for (const table of ["hf_log", "hf_chain", "hf_ticket", "hf_done", "hf_key", "hf_version", "hf_object_key"])
         if ((await client.query("select to_regclass($1) as found", [table])).rows[0].found !== null) {
           await client.query(`begin; lock table ${table} in share row exclusive mode`);
-          await sleep(1_000);
+          await world.work(1_000);
           await client.query("rollback");
-          await sleep(500);
+          await world.work(500);
         }
     });
   },
@@ -41,7 +40,7 @@ describeHistory("a server with fewer connections than its clients want", {
   rage: async (world) => {
     for (let count = 0; count < 3; count++) world.start();
     await world.ready();
-    await sleep(15_000);
+    await world.work(15_000);
   },
 });
 
@@ -53,13 +52,13 @@ describeHistory("transactions of others that stay open", {
     await connected(world.server.url, async (client) => {
       // One that only reads keeps what is dead from being vacuumed, and blocks nobody.
       await client.query("begin isolation level repeatable read; select count(*) from hf_event");
-      await sleep(15_000);
+      await world.work(15_000);
       await client.query("rollback");
     });
     await connected(world.server.url, async (client) => {
       // One that holds the rows on which appends and locks queue: they wait, and go on.
       await client.query("begin; select * from hf_log for update; select * from hf_chain for update");
-      await sleep(8_000);
+      await world.work(8_000);
       await client.query("rollback");
     });
   },
@@ -72,7 +71,7 @@ for (const isolation of ["repeatable read", "serializable"])
       world.url = withOption(world.server.url, `default_transaction_isolation=${isolation.replace(" ", "\\ ")}`);
       for (let count = 0; count < 3; count++) world.start();
       await world.ready();
-      await sleep(12_000);
+      await world.work(12_000);
     },
   });
 
@@ -92,7 +91,7 @@ describe.skipIf(process.platform !== "linux" || process.getuid?.() !== 0)("with 
       for (let count = 0; count < 3; count++) world.start();
       await world.ready();
       for (let fill = 0; fill < 3; fill++) {
-        await sleep(2_000);
+        await world.work(2_000);
         const end = world.outages.begin();
         const filling = join(disk, "filling");
         try {
@@ -100,7 +99,7 @@ describe.skipIf(process.platform !== "linux" || process.getuid?.() !== 0)("with 
         } catch {
           // It is full.
         }
-        await sleep(5_000);
+        await world.work(5_000);
         rmSync(filling, { force: true });
         // A server that cannot write its log ends itself.
         if (world.server.hasEnded) await world.server.restart();

@@ -1,5 +1,4 @@
 // The storm: the server and its clients are killed, again and again, at every moment of their work.
-import { setTimeout as sleep } from "node:timers/promises";
 import { describeHistory } from "./audit.ts";
 import type { World } from "./world.ts";
 
@@ -12,14 +11,13 @@ describeHistory(`a storm of ${kills} kills of the server and ${kills} of its cli
     for (let count = 0; count < 4; count++) world.start();
     await world.ready();
     for (let kill = 0; kill < kills; kill++) {
-      // Time passes, so that kills hit every moment of the work.
-      await sleep(300 + chance(1_200));
+      await world.work(300 + chance(1_200));
       await world.kill(world.workers[0]!);
       const next = world.start();
-      await sleep(chance(1_200));
+      await world.work(chance(1_200));
       const end = world.outages.begin();
       await world.server.kill(kill % 4 === 0 ? "SIGQUIT" : "SIGKILL");
-      await sleep(chance(300));
+      await world.work(chance(300));
       await world.server.restart();
       end();
       // Otherwise a process might be killed before it has done anything.

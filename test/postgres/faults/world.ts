@@ -76,10 +76,16 @@ export class World {
     this.workers.splice(this.workers.indexOf(worker), 1);
   }
 
+  /** Lets the processes work for this long, and faults hit them at any moment of it. */
+  async work(ms: number): Promise<void> {
+    // Time passes: nothing else says when a fault hits.
+    await sleep(ms);
+  }
+
   /** Lets all finish what they do. Each of them must come to its end. */
   async end(): Promise<void> {
     await this.ready();
-    await sleep(1_000);
+    await this.work(1_000);
     for (const { child } of this.workers) child.stdin?.end();
     await this.until(() => this.workers.every(({ name }) => this.report.closed.has(name)));
   }

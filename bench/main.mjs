@@ -33,6 +33,10 @@ const groups = {
   "files:scale": async () => (await import("./files/scale.mjs")).scaleGroup,
   "files:index-writers": async () => (await import("./crowds/index-writers.mjs")).indexWritersGroup,
   "files:search": async () => (await import("./files/search.mjs")).searchGroup,
+  "postgres:write": async () => (await import("./postgres/rates.mjs")).writeGroup,
+  "postgres:consume": async () => (await import("./postgres/rates.mjs")).consumeGroup,
+  "postgres:hot-lock": async () => (await import("./postgres/hot-lock.mjs")).hotLockGroup,
+  "postgres:scale": async () => (await import("./postgres/scale.mjs")).scaleGroup,
   "s3:rates": async () => (await import("./s3/rates.mjs")).ratesGroup,
   "s3:signature": async () => (await import("./s3/signature.mjs")).signatureGroup,
   ...Object.fromEntries(
@@ -69,6 +73,7 @@ HOLDFAST_BENCH_TICKETS=1000000 makes the backlog of handoff:crowd a long one; it
 HOLDFAST_BENCH_KEYS=1000000 makes the bucket of objects:scale a large one; it takes some minutes and 8 GB.
 HOLDFAST_BENCH_FILES=50000 makes the tree of files:search a large one; it takes some minutes and 1 GB.
 HOLDFAST_BENCH_LEDGER=10000000 makes the ledger of handoff:ledger a long one; it takes some minutes and 2 GB.
+HOLDFAST_BENCH_ROWS=1000000 is the size of the log, box and bucket of postgres:scale, which is its default.
 HOLDFAST_BENCH_DIR is where the directories are made; default: the one for temporary files.
 Peers of the hand-off: BullMQ where redis-server is installed, SKIP LOCKED where PostgreSQL is. Processor time needs Linux.`);
   process.exit(0);
@@ -82,7 +87,7 @@ if (unknown.length > 0) {
 
 // The peers are not ours to ship: they live in a package of their own.
 const here = new URL(".", import.meta.url);
-if (!existsSync(new URL("node_modules", here)))
+if (!existsSync(new URL("node_modules/pg-boss", here)))
   execFileSync("npm", ["ci", "--silent"], { cwd: here, stdio: "inherit" });
 
 if (isQuick) console.log("A quick run: its figures mean nothing.");

@@ -1,4 +1,6 @@
 // The sampler: a page opens before everything is counted, and what an action changed is waited for.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { Sampler } from "../../src/console/watch/sampler.ts";
 import { WatchedStore } from "../../src/console/watch/watched-store.ts";
@@ -59,4 +61,20 @@ test("after an action, the next sample waits for what it changed", async () => {
   expect(isDone).toBe(false);
   setOpen(true);
   expect((await sample).boxes[0]?.stats).toMatchObject({ incoming: 1 });
+});
+
+test("a log that a program is about to create is no problem, and is shown once it exists", async () => {
+  const directory = makeScratch();
+  await using store = await openStore(directory);
+  const watched = new WatchedStore(store);
+  const sampler = new Sampler(watched);
+  try {
+    mkdirSync(join(directory, "events", "sales"), { recursive: true });
+    await vi.waitFor(async () => expect(await sampler.sample()).toMatchObject({ logs: [], problems: [] }));
+    await (await store.events("sales")).append({ type: "Sold", data: {} });
+    sampler.expire();
+    expect(await sampler.sample()).toMatchObject({ logs: [{ name: "sales", head: 1 }], problems: [] });
+  } finally {
+    await watched.close();
+  }
 });

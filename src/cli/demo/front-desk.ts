@@ -66,6 +66,8 @@ export class FrontDesk implements AsyncDisposable {
   async #begin(): Promise<void> {
     const files = await this.#store.files();
     await files.write("shelves/north.md", "The north shelves are counted today.");
+    // The index reads the file before the lock is taken: it would be one more that waits for it.
+    await files.settled();
     const { signal } = this.#ended;
     await (
       await this.#store.locks()

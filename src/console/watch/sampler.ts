@@ -1,7 +1,7 @@
 // Sampler: samples the store every two seconds while somebody watches, once for all watchers.
 import type { EventStore } from "../../events/index.ts";
 import type { HandoffStats } from "../../handoff/index.ts";
-import type { HolderInfo } from "../../index.ts";
+import { isHoldfastError, type HolderInfo } from "../../index.ts";
 import type { HeldLock } from "../../locks/index.ts";
 import { asRequestError } from "../http/request-error.ts";
 import { holderActivity, lockActivity, type Activity } from "./activity.ts";
@@ -71,6 +71,8 @@ interface PartWatch<T> {
   readonly paced: Paced<T>;
   /** The value of the last load. */
   last: T | undefined;
+  /** True while there is a directory for the part and no record in it: a program is about to create it. */
+  isMissing: boolean;
   /** Entries that no sample has included yet. */
   readonly pending: Activity[];
 }
@@ -107,7 +109,7 @@ export class Sampler {
       if (tree !== undefined && last !== undefined) pending.push(...(await feed.readNew(tree, last)));
       return last;
     });
-    this.#tree = { paced, last: undefined, pending };
+    this.#tree = { paced, last: undefined, isMissing: false, pending };
   }
 
   /**
@@ -171,8 +173,8 @@ export class Sampler {
     const loading = orNote(this.#load(names), true);
     const isWhole = isPatient ? await loading : await Promise.race([loading, afterPatience()]);
     const changes = this.#tree.last;
-    const logs = names.logs.map((name) => this.#log(name).last ?? { name });
-    const boxes = names.boxes.map((name) => this.#box(name).last ?? { name });
+    const logs = names.logs.flatMap((name) => shownOf(name, this.#log(name)));
+    const boxes = names.boxes.flatMap((name) => shownOf(name, this.#box(name)));
     for (const { problem } of [...logs, ...boxes]) if (problem !== undefined) problems.push(problem);
     const sample = {
       at: new Date(),
@@ -258,12 +260,15 @@ function add<T extends LogSample | BoxSample>(
   const pending: Activity[] = [];
   const load = async (): Promise<T> => {
     try {
-      return await look(pending);
+      const value = await look(pending);
+      part.isMissing = false;
+      return value;
     } catch (error) {
+      part.isMissing = isHoldfastError(error, "NOT_A_STORE");
       return { name, problem: `${name}: ${asRequestError(error).message}` } as T;
     }
   };
-  const part: PartWatch<T> = { paced: new Paced(load), last: undefined, pending };
+  const part: PartWatch<T> = { paced: new Paced(load), last: undefined, isMissing: false, pending };
   parts.set(name, part);
   return part;
 }
@@ -279,6 +284,14 @@ function countersOf({ at, logs, boxes, changes = 0, locks }: Sample): Counters {
     changes,
     locks: locks.length,
   };
+}
+
+/** Returns what a sample shows of a part: its name until it was loaded once, and nothing while there is none. */
+function shownOf<T extends LogSample | BoxSample>(
+  name: string,
+  { last, isMissing }: PartWatch<T>,
+): (T | Pick<LogSample, "name" | "problem">)[] {
+  return isMissing ? [] : [last ?? { name }];
 }
 
 async function load<T>(part: PartWatch<T>): Promise<void> {

@@ -1,4 +1,7 @@
 // The API that every program imports as "holdfast".
+import type { BackupInfo, BackupOptions } from "./backup/backup.ts";
+import type { ListBackupsOptions, PruneOptions, PruneReport, VerifyBackupsOptions } from "./backup/manage.ts";
+import type { RestoreOptions, RestoreReport } from "./backup/restore.ts";
 import type { CopiedPart, CopyOptions } from "./copy-store.ts";
 import type { DoctorOptions, DoctorReport } from "./doctor/index.ts";
 import type { VerifyOptions, VerifyReport } from "./common.ts";
@@ -33,6 +36,11 @@ export type {
   DoctorVerdict,
 } from "./doctor/index.ts";
 export type { Capabilities } from "./doctor/capabilities.ts";
+export type { BackupInfo, BackupOptions, BackupProgress } from "./backup/backup.ts";
+export type { ListBackupsOptions, PruneOptions, PruneReport, VerifyBackupsOptions } from "./backup/manage.ts";
+export type { RestoreOptions, RestoreReport } from "./backup/restore.ts";
+export type { TargetOptions } from "./backup/target/open-target.ts";
+export type { S3Options } from "./backup/target/s3-target.ts";
 export type { CopiedPart, CopyOptions } from "./copy-store.ts";
 export type { AdoptedPart } from "./part/adoption.ts";
 export type {
@@ -156,6 +164,65 @@ export async function copyStore(
 export async function storeMetrics(store: Store, options: StoreMetricsOptions = {}): Promise<string> {
   const { storeMetrics: read } = await import("./store-metrics.ts");
   return await read(store, options);
+}
+
+/**
+ * Backs up a store while programs use it, with all of its parts, to a folder or to
+ * `s3://BUCKET/PREFIX`. Everything that was acknowledged before the call is in it. Copies only what
+ * the last backup there does not have, and continues one that was interrupted. A backup is complete
+ * or does not exist.
+ *
+ * Throws NOT_A_STORE, WRONG_STORE if `to` has the backups of another store, INVALID_PATH if `to` has
+ * other files or lies in the store, RESOURCE_BUSY while old backups are pruned, UNSUPPORTED for a
+ * store in a database, LOCK_TIMEOUT if a program holds a lock on the files for ten minutes, and
+ * DISK_FULL.
+ *
+ * @example
+ * ```ts
+ * const { id, added } = await backup("/mnt/shop", "s3://backups/shop");
+ * ```
+ */
+export async function backup(
+  location: string | URL,
+  to: string | URL,
+  options: BackupOptions = {},
+): Promise<BackupInfo> {
+  return await (await import("./backup/backup.ts")).backup(location, to, options);
+}
+
+/**
+ * Restores a backup, the newest one by default, into a folder that is empty or does not exist. The
+ * folder appears when everything in it was verified and is durable; a repeated call continues an
+ * interrupted one. The fences of locks continue above those that the living store gave out since the
+ * backup, up to 1,000 requests per second.
+ *
+ * Throws NOT_A_STORE if there is no such backup, CORRUPT if it is damaged, INVALID_PATH if
+ * `location` is not empty, and DISK_FULL.
+ */
+export async function restore(
+  from: string | URL,
+  location: string | URL,
+  options: RestoreOptions = {},
+): Promise<RestoreReport> {
+  return await (await import("./backup/restore.ts")).restore(from, location, options);
+}
+
+/** Lists the complete backups in a folder or bucket, oldest first. Throws NOT_A_STORE if it has none, and CORRUPT. */
+export async function listBackups(location: string | URL, options: ListBackupsOptions = {}): Promise<BackupInfo[]> {
+  return await (await import("./backup/manage.ts")).listBackups(location, options);
+}
+
+/** Reads everything that the backups in a folder or bucket need, and reports what is missing or damaged. Throws NOT_A_STORE. */
+export async function verifyBackups(location: string | URL, options: VerifyBackupsOptions = {}): Promise<VerifyReport> {
+  return await (await import("./backup/manage.ts")).verifyBackups(location, options);
+}
+
+/**
+ * Removes all backups but the newest ones, and what only they needed. Throws RESOURCE_BUSY while a
+ * backup is being made there, or was interrupted within the last hour.
+ */
+export async function pruneBackups(location: string | URL, options: PruneOptions): Promise<PruneReport> {
+  return await (await import("./backup/manage.ts")).pruneBackups(location, options);
 }
 
 /**

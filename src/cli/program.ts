@@ -89,6 +89,18 @@ const commands: Readonly<Record<string, ListedCommand>> = {
     summary: "remove old finished entries and leftovers from a store",
     load: async () => (await import("./commands/store.ts")).registerCollect,
   },
+  backup: {
+    summary: "back up a store while programs use it",
+    load: async () => (await import("./commands/backup.ts")).registerBackup,
+  },
+  restore: {
+    summary: "restore a store from a backup",
+    load: async () => (await import("./commands/backup.ts")).registerRestore,
+  },
+  backups: {
+    summary: "list, verify and remove backups",
+    load: async () => (await import("./commands/backup.ts")).registerBackups,
+  },
   copy: {
     summary: "copy a store between folders and databases",
     load: async () => (await import("./commands/copy.ts")).registerCopy,

@@ -195,6 +195,12 @@ export interface Disk {
   readLink(path: string): Promise<string>;
 
   /**
+   * Creates a symbolic link with this target, which need not exist. EEXIST; ENOENT if the directory
+   * does not exist. Absent where there are no links.
+   */
+  symbolicLink?(target: string, path: string): Promise<void>;
+
+  /**
    * Makes the entries of this directory durable: additions, removals, renames in and out. On a
    * local disk it returns the identity of the directory, if it is known. Windows has no such call,
    * so it does nothing there: NTFS journals its metadata in order.

@@ -2,7 +2,7 @@
 // failed change may have happened, and by the time the server is back another process may have used
 // the same name. The caller must determine the outcome by content, which is a read and waits here.
 import type { Clock } from "./clock.ts";
-import { isOutage } from "./disk-error.ts";
+import { diskError, isOutage } from "./disk-error.ts";
 import type { CreateFileOptions, Disk, DiskFile, FileStat, OpenFileOptions, Volume } from "./disk.ts";
 
 /**
@@ -78,6 +78,10 @@ class PatientDisk implements Disk {
   }
   link(from: string, to: string): Promise<void> {
     return this.#disk.link(from, to);
+  }
+  async symbolicLink(target: string, path: string): Promise<void> {
+    if (this.#disk.symbolicLink === undefined) throw diskError("ENOSYS", "link", path);
+    await this.#disk.symbolicLink(target, path);
   }
   rename(from: string, to: string): Promise<void> {
     return this.#disk.rename(from, to);

@@ -104,6 +104,9 @@ const onMissingPlace: Readonly<Record<string, (directory: string) => readonly st
   collect: (directory) => [directory],
   upgrade: (directory) => [directory],
   copy: (directory) => [directory, join(directory, "none", "copy")],
+  backup: (directory) => [directory, join(directory, "none", "backups")],
+  restore: (directory) => [directory, join(directory, "none", "shop")],
+  backups: (directory) => [directory],
 };
 /** They make what they work on, or need none. */
 const withoutPlace = ["demo", "init", "completion"];

@@ -89,6 +89,7 @@ export const layers: readonly Layer[] = [
         "upgrade-store.ts",
         "copy-store.ts",
         "store-metrics.ts",
+        "backup",
         ...binding,
         "ports/node/clock.ts",
         onPostgres,
@@ -96,6 +97,22 @@ export const layers: readonly Layer[] = [
       modules: ["node:path", "node:util", "node:crypto"],
     }),
   ),
+  // Knows how each part is stored, because it copies all of them.
+  {
+    room: "backup",
+    knows: [
+      ...belowCapabilities,
+      ...capabilities,
+      "store.ts",
+      "format/database-location.ts",
+      ...binding,
+      "ports/node/clock.ts",
+      "s3/signature/canonical-request.ts",
+      "s3/signature/signing-key.ts",
+      "s3/http/raw-target.ts",
+    ],
+    modules: [...pure],
+  },
   // A front imports only what a user can import, and touches a store through the library only.
   ...["cli", "s3"].map((room) => ({
     room,

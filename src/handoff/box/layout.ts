@@ -9,6 +9,8 @@ export class BoxLayout {
   readonly directory: string;
   readonly record: string;
   readonly pauseRecord: string;
+  /** While it exists, a backup lists the tickets. */
+  readonly scanRecord: string;
   readonly incomings: string;
   readonly delayed: string;
   readonly parked: string;
@@ -27,6 +29,7 @@ export class BoxLayout {
     this.directory = directory;
     this.record = `${directory}/box.json`;
     this.pauseRecord = `${directory}/pause.json`;
+    this.scanRecord = `${directory}/scan.json`;
     this.incomings = `${directory}/incoming`;
     this.delayed = `${directory}/delayed`;
     this.parked = `${directory}/parked`;
@@ -46,7 +49,7 @@ export class BoxLayout {
   get rooms(): readonly string[] {
     const directories =
       "incoming delayed parked lanes processing staging archive error data keys ledger notes trash foreign";
-    return ["box.json", "pause.json", ".holdfast", "adopting", "aside", ...directories.split(" ")];
+    return ["box.json", "pause.json", "scan.json", ".holdfast", "adopting", "aside", ...directories.split(" ")];
   }
   /** The directory of one priority. It has one directory per minute. */
   incoming(priority: number): string {

@@ -8,6 +8,7 @@ import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import type { Box } from "../box/box.ts";
 import { findMinuteMs } from "../box/layout.ts";
 import { priorityMax, ticketKind, type Ticket } from "../model/manifest.ts";
+import { waitForScan } from "./scan-gate.ts";
 import { claimedOf, findTicketName, formatTicketName, type TicketName } from "../model/ticket-name.ts";
 
 /** About how many tickets one listing has. */
@@ -91,7 +92,10 @@ export async function moveToHolder(
   let isClaimed = false;
   try {
     // Not synced: after a power cut that reverts the claim, its process no longer exists.
-    isClaimed = await moveOnce(box.disk, from, path);
+    const isMoved = await moveOnce(box.disk, from, path);
+    // After the move, not before: a process that stops between the two must not claim unseen.
+    if (isMoved) await waitForScan(box);
+    isClaimed = isMoved;
   } catch (error) {
     // The ticket exists and the directory does not: other processes judged this one dead.
     if (hasErrno(error, "ENOENT")) session.reportSwept(session.temp);

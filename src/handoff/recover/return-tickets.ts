@@ -11,6 +11,7 @@ import { removeTree } from "../../durable/publish/directory.ts";
 import { moveOnce } from "../../durable/publish/publish.ts";
 import { isUnreadable } from "../../durable/publish/record-file.ts";
 import type { Box } from "../box/box.ts";
+import { isScanned } from "../consume/scan-gate.ts";
 import { priorityMax } from "../model/manifest.ts";
 import { attemptOf, findTicketName, unrankedOf, type TicketName } from "../model/ticket-name.ts";
 import { emptyTrash } from "../operate/trash.ts";
@@ -32,6 +33,8 @@ export async function returnDeadTickets(box: Box): Promise<number> {
   let returned = 0;
   for (const holder of holders) {
     if (!isId(holder) || holder === own || !(await box.ground.settle(holder))) continue;
+    // It may have claimed during a scan, which must find its tickets where they are. The next run returns them.
+    if (await isScanned(box)) continue;
     // A ticket that cannot be read or moved stays with its holder, which `verify` reports. The
     // other holders are recovered.
     returned += await recoverHolder(box, holder).catch((error: unknown) => {

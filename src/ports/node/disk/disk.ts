@@ -160,6 +160,10 @@ export class NodeDisk implements Disk {
     return this.#withSlashes(await attempt("read link", path, async () => this.#calls.readlink(path)));
   }
 
+  async symbolicLink(target: string, path: string): Promise<void> {
+    await attempt("link", path, async () => this.#calls.symlink(target, path));
+  }
+
   async syncDirectory(path: string): Promise<string | void> {
     // Windows cannot flush a directory, and NTFS needs no flush: it journals its metadata in order.
     if (this.#platform === "win32") return undefined;

@@ -39,6 +39,7 @@ export interface FileCalls {
   access(path: string, mode: number): Answer<void>;
   realpath(path: string): Answer<string>;
   readlink(path: string): Answer<string>;
+  symlink(target: string, path: string): Answer<void>;
   link(from: string, to: string): Answer<void>;
   rename(from: string, to: string): Answer<void>;
   unlink(path: string): Answer<void>;
@@ -120,6 +121,7 @@ export const pooledCalls: FileCalls = {
   access: (path, mode) => promisify(fs.access)(path, mode),
   realpath: (path) => promisify(fs.realpath.native)(path),
   readlink: (path) => promisify(fs.readlink)(path),
+  symlink: (target, path) => promisify(fs.symlink)(target, path),
   link: promisify(fs.link),
   rename: promisify(fs.rename),
   unlink: promisify(fs.unlink),
@@ -198,6 +200,7 @@ export const blockingCalls: FileCalls = {
   access: (path, mode) => fs.accessSync(path, mode),
   realpath: (path) => fs.realpathSync.native(path),
   readlink: (path) => fs.readlinkSync(path),
+  symlink: (target, path) => fs.symlinkSync(target, path),
   link: (from, to) => fs.linkSync(from, to),
   rename: (from, to) => fs.renameSync(from, to),
   unlink: (path) => fs.unlinkSync(path),

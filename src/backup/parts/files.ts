@@ -1,0 +1,143 @@
+// Copies a tree of files, with its change log and its sessions.
+import type { Ground } from "../../durable/liveness/ground.ts";
+import { parentOf } from "../../durable/publish/directory.ts";
+import { FilesLayout } from "../../files/tree/layout.ts";
+import type { PathLocks } from "../../locks/path/path-locks.ts";
+import { inParallel } from "../../durable/wait/in-parallel.ts";
+import { findIfThere, hasErrno } from "../../ports/disk-error.ts";
+import { readsAtOnce, type Copier } from "../write/copier.ts";
+
+/** A backup waits so long for programs that hold locks. */
+const lockTimeoutMs = 600_000;
+
+/** What a walk found, besides files. */
+interface Walk {
+  readonly files: string[];
+  readonly others: Map<string, "directory" | "link">;
+}
+
+export class FilesCopy {
+  readonly #copier: Copier;
+  readonly #ground: Ground;
+  readonly #locks: PathLocks;
+
+  constructor(copier: Copier, ground: Ground, locks: PathLocks) {
+    this.#copier = copier;
+    this.#ground = ground;
+    this.#locks = locks;
+  }
+
+  /**
+   * Copies the tree twice: first while programs change it, then, under a shared lock on all of it, what has changed
+   * since. So they wait only as long as it takes to look at every file, and the copy is that of one moment.
+   */
+  async copy(signal: AbortSignal | undefined): Promise<void> {
+    await this.#copyTree();
+    const options = { mode: "tree", shared: true, tag: "backup", timeoutMs: lockTimeoutMs, signal } as const;
+    await using _hold = await this.#locks.acquire("", options);
+    const walk = await this.#copyTree();
+    this.#dropGone(walk);
+    // Nobody can append while the lock is held, so the log has exactly the changes of this copy, or those that were
+    // announced and never made.
+    await this.#copyChanges();
+  }
+
+  /** The sessions, and what their workers have to do, which is in the queue. */
+  async copySessions(): Promise<void> {
+    const { sessions, directory } = this.#layout;
+    for (const name of await this.#copier.names(this.#below(sessions)))
+      // Archives first: what they name was there before.
+      for (const chain of ["archives", "messages"]) {
+        const path = `${this.#below(sessions)}/${name}/${chain}`;
+        await this.#copier.copyAll((await this.#copier.slots(path)).map((number) => `${path}/${number}`));
+      }
+    for (const room of ["functions", "aside"]) {
+      const path = `${this.#below(directory)}/${room}`;
+      await this.#copier.copyAll((await this.#copier.names(path)).map((name) => `${path}/${name}`));
+    }
+  }
+
+  /** The path of its queue, a box, in the store. */
+  get queue(): string {
+    return this.#below(this.#layout.queue);
+  }
+
+  async #copyTree(): Promise<Walk> {
+    const walk: Walk = { files: [], others: new Map() };
+    await this.#walk("files", walk);
+    for (const [path, kind] of walk.others) {
+      if (kind === "directory") this.#copier.directory(path);
+      else
+        this.#copier.writer.add({
+          kind: "link",
+          path,
+          target: await this.#copier.disk.readLink(this.#copier.at(path)),
+        });
+    }
+    const missing = await this.#copier.copyAll(walk.files, { hasMode: true });
+    for (const path of missing) this.#copier.writer.entries.delete(path);
+    return { ...walk, files: walk.files.filter((path) => this.#copier.writer.entries.has(path)) };
+  }
+
+  async #walk(directory: string, walk: Walk): Promise<void> {
+    const { disk } = this.#copier;
+    walk.others.set(directory, "directory");
+    const below: string[] = [];
+    const names = await this.#copier.names(directory).catch((error: unknown) => {
+      if (hasErrno(error, "ESTALE", "ELOOP")) return [];
+      throw error;
+    });
+    await inParallel(names, readsAtOnce, async (name) => {
+      const path = `${directory}/${name}`;
+      const target = await disk.readLink(this.#copier.at(path)).catch(() => undefined);
+      const kind = target === undefined ? (await findIfThere(disk.stat(this.#copier.at(path))))?.kind : "link";
+      if (kind === "file") walk.files.push(path);
+      else if (kind === "link") walk.others.set(path, "link");
+      else if (kind === "directory") below.push(path);
+      else if (kind === "other") this.#problem(path, "It is neither a file nor a directory nor a link.");
+      else if (name.includes("\uFFFD")) this.#problem(path, "Its name is not valid UTF-8.");
+    });
+    for (const path of below) await this.#walk(path, walk);
+  }
+
+  #problem(path: string, why: string): void {
+    const problem = `${path} is not in the backup: ${why}`;
+    if (!this.#copier.writer.problems.includes(problem)) this.#copier.writer.problems.push(problem);
+  }
+
+  /** Removes what the first walk found and the second one did not. */
+  #dropGone({ files, others }: Walk): void {
+    const there = new Set([...files, ...others.keys()]);
+    for (const path of this.#copier.writer.entries.keys())
+      if ((path === "files" || path.startsWith("files/")) && !there.has(path)) this.#copier.writer.entries.delete(path);
+  }
+
+  /** A block that is folded meanwhile is in its segment, which is durable before the block goes. */
+  async #copyChanges(): Promise<void> {
+    const changes = this.#below(this.#layout.changes);
+    for (;;) {
+      const missing: string[] = [];
+      for (const name of await this.#copier.names(changes)) {
+        if (await this.#copier.copy(`${changes}/${name}`, { isFinal: true })) continue;
+        const block = `${changes}/${name}`;
+        const numbers = await this.#copier.slots(block);
+        missing.push(
+          ...(await this.#copier.copyAll(
+            numbers.map((number) => `${block}/${number}`),
+            { isFinal: true },
+          )),
+        );
+      }
+      if (missing.length === 0) return;
+      this.#copier.writer.drop(changes);
+    }
+  }
+
+  get #layout(): FilesLayout {
+    return new FilesLayout(this.#ground.layout.directory);
+  }
+
+  #below(path: string): string {
+    return path.slice(parentOf(this.#copier.at("x")).length + 1);
+  }
+}

@@ -1,4 +1,4 @@
-// What the processes of a storm said, and when the server was away.
+// What the processes of a history said.
 
 interface Line {
   readonly ready?: string;
@@ -7,7 +7,7 @@ interface Line {
   readonly met?: string;
   readonly try?: string;
   readonly ok?: string;
-  readonly slow?: string;
+  readonly group?: string;
   readonly lock?: number;
   readonly inUs?: number;
   readonly outUs?: number;
@@ -16,29 +16,20 @@ interface Line {
 export interface AppendedEvent {
   readonly id: string;
   readonly first: number;
-  readonly atMs: number;
 }
 export interface PublishedTicket {
   readonly id: string;
   readonly n: string;
   readonly duplicate: boolean;
-  readonly atMs: number;
 }
 export interface PutVersion {
   readonly key: string;
   readonly versionId: string;
   readonly body: string;
-  readonly atMs: number;
-}
-export interface SlowCall {
-  readonly slow: string;
-  readonly fromMs: number;
-  readonly toMs: number;
 }
 export interface Hold {
   readonly id: string;
   readonly fence: number;
-  readonly atMs: number;
   readonly inUs: number;
   /** The last moment at which it was certainly held. */
   readonly outUs: number;
@@ -53,18 +44,22 @@ export class Report {
   readonly events: AppendedEvent[] = [];
   readonly tickets: PublishedTicket[] = [];
   readonly versions: PutVersion[] = [];
-  readonly slow: SlowCall[] = [];
+  /** When each kind of work of each process, and each group, last went on. */
+  readonly progress = new Map<string, number>();
   readonly #met = new Map<string, number>();
   readonly #holds = new Map<number, Map<string, Hold>>();
 
-  add(text: string): void {
+  /** Adds what the process `name` said. */
+  add(text: string, name: string): void {
     const line = parsed(text);
     if (line === undefined) return;
+    const kind = line.ok ?? (line.inUs === undefined ? undefined : "lock");
+    if (kind !== undefined) this.progress.set(`${name} ${kind}`, Date.now());
+    if (line.group !== undefined) this.progress.set(line.group, Date.now());
     if (line.ready !== undefined) this.ready.add(line.ready);
     if (line.closed !== undefined) this.closed.add(line.closed);
     if (line.failed !== undefined) this.failed.push(line.failed);
     if (line.met !== undefined) this.#met.set(line.met, (this.#met.get(line.met) ?? 0) + 1);
-    if (line.slow !== undefined) this.slow.push(line as unknown as SlowCall);
     if (line.try !== undefined) this.#try(line as { id?: string; n?: string; body?: string });
     if (line.ok === "event") this.events.push(line as unknown as AppendedEvent);
     if (line.ok === "ticket") this.tickets.push(line as unknown as PublishedTicket);
@@ -75,17 +70,6 @@ export class Report {
   /** The holds of each lock, in the order of their beginnings. */
   holds(): Hold[][] {
     return [...this.#holds.values()].map((holds) => [...holds.values()].sort((one, other) => one.inUs - other.inUs));
-  }
-
-  /** When each kind of work went on. */
-  lanes(): Map<string, number[]> {
-    const times = (answers: readonly { readonly atMs: number }[]): number[] => answers.map(({ atMs }) => atMs);
-    return new Map([
-      ["appends", times(this.events)],
-      ["publications", times(this.tickets)],
-      ["puts", times(this.versions)],
-      ...[...this.#holds].map(([lock, holds]): [string, number[]] => [`lock ${lock}`, times([...holds.values()])]),
-    ]);
   }
 
   describe(): string {
@@ -113,30 +97,5 @@ function parsed(text: string): Line | undefined {
     return JSON.parse(text) as Line;
   } catch {
     return undefined;
-  }
-}
-
-/** The times for which the server was away, by the wall clock. */
-export class Outages {
-  readonly #spans: { fromMs: number; toMs: number }[] = [];
-
-  /** Returns a function that ends it. */
-  begin(): () => void {
-    const span = { fromMs: Date.now(), toMs: Infinity };
-    this.#spans.push(span);
-    return () => (span.toMs = Date.now());
-  }
-
-  /** The time between two moments without the outages in it. */
-  without(fromMs: number, toMs: number): number {
-    let ms = toMs - fromMs;
-    for (const span of this.#spans) ms -= Math.max(0, Math.min(toMs, span.toMs) - Math.max(fromMs, span.fromMs));
-    return ms;
-  }
-
-  /** The longest time between two of these, without the outages in it. */
-  longestGap(times: readonly number[]): number {
-    const sorted = [...times].sort((one, other) => one - other);
-    return Math.max(0, ...sorted.slice(1).map((time, index) => this.without(sorted[index] ?? time, time)));
   }
 }

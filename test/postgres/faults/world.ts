@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { openPostgres } from "../../../src/postgres/index.ts";
 import { until } from "../../waiting.ts";
 import type { PostgresServer } from "../server.ts";
-import { Outages, Report } from "./report.ts";
+import { Report } from "./report.ts";
 
 const program = fileURLToPath(new URL("worker.mjs", import.meta.url));
 const library = new URL("../../../dist/index.js", import.meta.url).href;
@@ -28,7 +28,8 @@ export interface Worker {
 
 export class World {
   readonly report = new Report();
-  readonly outages = new Outages();
+  /** How long it took after faults until all work went on, in milliseconds. */
+  readonly recoveries: number[] = [];
   readonly workers: Worker[] = [];
   /** The server that has the truth in the end. */
   server: PostgresServer;
@@ -58,7 +59,7 @@ export class World {
     const name = `worker-${++this.#count}`;
     const options = { library, url, name, leaseMs, clock, expected: this.#expected };
     const child = spawn(process.execPath, [program, JSON.stringify(options)], { stdio: ["pipe", "pipe", "inherit"] });
-    createInterface({ input: child.stdout }).on("line", (line) => this.report.add(line));
+    createInterface({ input: child.stdout }).on("line", (line) => this.report.add(line, name));
     child.stdin.on("error", () => undefined);
     const worker = { name, child };
     this.workers.push(worker);
@@ -80,6 +81,16 @@ export class World {
   async work(ms: number): Promise<void> {
     // Time passes: nothing else says when a fault hits.
     await sleep(ms);
+  }
+
+  /** Waits until every kind of work of every process goes on, and every group. Call it after faults. */
+  async recover(): Promise<void> {
+    const startMs = Date.now();
+    const kinds = ["event", "ticket", "version", "lock"];
+    const lanes = this.workers.flatMap(({ name }) => kinds.map((kind) => `${name} ${kind}`));
+    for (let group = 0; group < 4; group++) lanes.push(`group-${group}`);
+    await this.until(() => lanes.every((lane) => (this.report.progress.get(lane) ?? 0) > startMs));
+    this.recoveries.push(Date.now() - startMs);
   }
 
   /** Lets all finish what they do. Each of them must come to its end. */

@@ -15,13 +15,24 @@ import { listTrees } from "./files/index.ts";
 import { redacted } from "./format/database-location.ts";
 import { checkOptions, type OptionNames } from "./format/known-options.ts";
 import { findNameOf } from "./format/name.ts";
-import { listHandoffs } from "./handoff/index.ts";
+import { boxPart } from "./handoff/box/box-record.ts";
+import { openBox } from "./handoff/box/open-box.ts";
+import { listHandoffs, locateHandoff } from "./handoff/index.ts";
+import { FolderBoxEnd } from "./handoff/transfer/box-folder.ts";
+import type { BoxEnd } from "./handoff/transfer/box-items.ts";
 import { followLinks } from "./locks/naming/follow-path.ts";
-import { listObjectStores } from "./objects/index.ts";
+import { objectsPart } from "./objects/bucket/objects-record.ts";
+import { openStorage } from "./objects/bucket/open-objects.ts";
+import { listObjectStores, locateObjects } from "./objects/index.ts";
+import type { ObjectsEnd } from "./objects/transfer/object-items.ts";
+import { FolderObjectsEnd } from "./objects/transfer/objects-folder.ts";
 import { findStoreAround } from "./part/location.ts";
+import { transfer } from "./part/transfer/transfer.ts";
+import type { TransferEnd, TransferItem } from "./part/transfer/transfer-end.ts";
 import { livingOthers } from "./part/upgrade/idle.ts";
-import { directoryOf, isPostgres } from "./ports/node/location.ts";
-import { openNodePorts } from "./ports/node/ports.ts";
+import type { Disk } from "./ports/disk.ts";
+import { directoryOf, isMemory, isPostgres } from "./ports/node/location.ts";
+import { openLocation, openNodePorts } from "./ports/node/ports.ts";
 import { openStore } from "./store.ts";
 import type * as engine from "./postgres/by-location.ts";
 
@@ -29,36 +40,40 @@ import type * as engine from "./postgres/by-location.ts";
 export interface CopyOptions extends Cancel {
   /** Then reads both sides again and compares them. Default false. */
   verify?: boolean | undefined;
-  /** Called now and then with the part that is being copied, the number of its events done, and the total. */
+  /**
+   * Called now and then with the part that is being copied, the number of its events, tickets or objects done, and
+   * the total.
+   */
   onProgress?: ((part: string, done: number, total: number) => void) | undefined;
 }
 
 /** A part that `copyStore` has copied. */
 export interface CopiedPart {
   /** The kind of the part. */
-  readonly part: "log";
+  readonly part: "log" | "box" | "objects";
   /** The location of the part, without a password. */
   readonly from: string;
   /** The location of its copy, without a password. */
   readonly to: string;
-  /** The number of events that were new to the copy. */
+  /** The number of events, tickets or objects that were new to the copy. */
   readonly added: number;
-  /** Position of the last event of the copy. */
-  readonly position: number;
-  /** The number of consumers whose progress was copied. */
-  readonly consumers: number;
+  /** The number of events, tickets or objects that the part has. */
+  readonly total: number;
+  /** Of a log: the number of consumers whose progress was copied. */
+  readonly consumers?: number;
   /** With `verify`: true if both sides have the same content. */
   readonly equal?: boolean;
 }
 
 const copyOptions: OptionNames<CopyOptions> = { verify: true, onProgress: true, signal: true };
 
-/** What has no export and import: the whole copy is refused, so that nothing is left behind unseen. */
-const uncopied = [
-  { what: "the hand-off box", room: "handoff", list: listHandoffs },
-  { what: "the object store", room: "objects", list: listObjectStores },
-  { what: "the tree of files", room: undefined, list: listTrees },
-] as const;
+/** The parts of a location, and whether it is a store. */
+interface FoundParts {
+  readonly isStore: boolean;
+  readonly logs: readonly string[];
+  readonly boxes: readonly string[];
+  readonly objects: readonly string[];
+}
 
 /** See `copyStore` of "holdfast". */
 export async function copyStore(
@@ -69,20 +84,40 @@ export async function copyStore(
   checkOptions("copyStore", options, copyOptions);
   const [source, target] = [String(from), String(to)];
   if (source === target) throw invalid(target, "it is the location to copy from");
-  const { isInStore } = await locateEvents(source);
-  const logs = await listEventLogs(source);
-  if (!isInStore && logs.length === 0) throw missing(source);
-  await mustBeCopyable(source);
+  for (const each of [source, target])
+    if (isMemory(each)) throw invalid(each, "it is empty each time it is opened. Name a folder or a database");
+  const { isStore: isWhole, logs, boxes, objects } = await findParts(source);
+  if (!isWhole && logs.length + boxes.length + objects.length === 0) throw missing(source);
+  await mustHaveNoTree(source);
   await mustBeIdle(source);
-  if (isInStore) await makeStore(target);
+  if (isWhole) await makeStore(target);
   const copied: CopiedPart[] = [];
   for (const log of logs) {
-    const name = isInStore ? nameOf(log) : undefined;
+    const name = isWhole ? nameOf(log) : undefined;
     copied.push(await copyLog(log, (await locateEvents(target, { log: name })).directory, options));
+  }
+  for (const box of boxes) {
+    const name = isWhole ? nameOf(box) : undefined;
+    const { directory } = await locateHandoff(target, { box: name });
+    copied.push(await copyItems("box", await openBoxEnd(box, false), () => openBoxEnd(directory, true), options));
+  }
+  for (const each of objects) {
+    const { directory } = await locateObjects(target);
+    const copy = await copyItems("objects", await openObjectsEnd(each, false), () => openObjectsEnd(directory, true), options); // prettier-ignore
+    copied.push(copy);
   }
   // A process that began meanwhile may have changed what was copied first.
   await mustBeIdle(source);
   return copied;
+}
+
+async function findParts(location: string): Promise<FoundParts> {
+  const [logs, boxes, objects] = isPostgres(location)
+    ? await (await onPostgres()).listAllPartsAt(location)
+    : [await listEventLogs(location), await listHandoffs(location), await listObjectStores(location)];
+  if (isPostgres(location)) return { isStore: await (await onPostgres()).isStoreAt(location), logs, boxes, objects };
+  const path = directoryOf(location);
+  return { isStore: await isStore((await openNodePorts(path)).disk, path), logs, boxes, objects };
 }
 
 async function copyLog(
@@ -91,18 +126,48 @@ async function copyLog(
   { verify = false, signal, onProgress }: CopyOptions,
 ): Promise<CopiedPart> {
   const shown = redacted(from);
-  const imported = await importEvents(to, exportEvents(from, { signal }), {
+  const { added, position } = await importEvents(to, exportEvents(from, { signal }), {
     signal,
     onProgress: (done, total) => onProgress?.(shown, done, total),
   });
   await using source = await openEvents(from, { create: false });
   await using target = await openEvents(to, { create: false });
-  if ((await source.head()) > imported.position) throw busy(shown, "another process has appended to it");
+  if ((await source.head()) > position) throw busy(shown, "another process has appended to it");
   const consumers = await copyConsumers(source, target);
-  const result = { part: "log", from: shown, to: redacted(to), ...imported, consumers } as const;
+  const result = { part: "log", from: shown, to: redacted(to), added, total: position, consumers } as const;
   if (!verify) return result;
   const [one, other] = [await digestOf(from, source, signal), await digestOf(to, target, signal)];
   return { ...result, equal: one === other };
+}
+
+async function copyItems<Item extends TransferItem, End extends TransferEnd<Item>>(
+  part: CopiedPart["part"],
+  opened: End,
+  openTarget: () => Promise<End>,
+  { verify, signal, onProgress }: CopyOptions,
+): Promise<CopiedPart> {
+  await using source = opened;
+  await using target = await openTarget();
+  const [from, to] = [source.shown, target.shown];
+  const onProgressOfPart = (done: number, total: number): void => onProgress?.(from, done, total);
+  return {
+    part,
+    from,
+    to,
+    ...(await transfer<Item>(source, target, { verify, signal, onProgress: onProgressOfPart })),
+  };
+}
+
+async function openBoxEnd(location: string, create: boolean): Promise<BoxEnd> {
+  if (isPostgres(location)) return await (await onPostgres()).openBoxEndAt(location, { create });
+  const { ports, path } = await openLocation(location);
+  return new FolderBoxEnd(await openBox(ports, (await followLinks(ports.disk, path)).path, { create }));
+}
+
+async function openObjectsEnd(location: string, create: boolean): Promise<ObjectsEnd> {
+  if (isPostgres(location)) return await (await onPostgres()).openObjectsEndAt(location, { create });
+  const { ports, path } = await openLocation(location);
+  return new FolderObjectsEnd(await openStorage(ports, (await followLinks(ports.disk, path)).path, { create }));
 }
 
 /** The same for two logs with the same lines and consumers. Ids of logs and checksums of lines differ between them. */
@@ -114,20 +179,16 @@ async function digestOf(location: string, log: EventStore, signal: AbortSignal |
   return hash.digest("hex");
 }
 
-async function mustBeCopyable(location: string): Promise<void> {
-  const engine = isPostgres(location) ? await onPostgres() : undefined;
-  for (const { what, room, list } of uncopied) {
-    const find = async (): Promise<string[]> =>
-      engine === undefined ? await list(location) : room === undefined ? [] : await engine.listPartsAt(location, room);
-    const [found] = await find();
-    if (found === undefined) continue;
-    const shown = redacted(found);
-    const message = `${what} ${shown} cannot be copied, so nothing was. To copy one log, name its location instead of that of the store.`;
-    throw holdfastError("UNSUPPORTED", message, { what, location: shown });
-  }
+/** Only a folder has a tree of files. The whole copy is refused, so that nothing is left behind unseen. */
+async function mustHaveNoTree(location: string): Promise<void> {
+  if (isPostgres(location)) return;
+  const [tree] = await listTrees(location);
+  if (tree === undefined) return;
+  const message = `the tree of files ${tree} cannot be copied, so nothing was. To copy one part, name its location instead of that of the store.`;
+  throw holdfastError("UNSUPPORTED", message, { what: "the tree of files", location: tree });
 }
 
-/** A store or log is idle while no living process has joined it. Locks are free then. Throws RESOURCE_BUSY. */
+/** A store or part is idle while no living process has joined it. Locks are free then. Throws RESOURCE_BUSY. */
 async function mustBeIdle(location: string): Promise<void> {
   const others = livingOthers(await holdersOf(location));
   if (others.length > 0)
@@ -139,11 +200,20 @@ async function holdersOf(location: string): Promise<HolderInfo[]> {
   const given = directoryOf(location);
   const ports = await openNodePorts(given);
   const { path } = await followLinks(ports.disk, given);
-  const store = (await isStore(ports.disk, path)) ? new StoreLayout(path) : await findStoreAround(ports.disk, logPart, path); // prettier-ignore
-  const directory = store?.ground ?? `${path}/.holdfast`;
+  const directory = (await findStoreOf(ports.disk, path))?.ground ?? `${path}/.holdfast`;
   if (!(await isThere(ports.disk, directory))) return [];
   await using ground = await Ground.openUnjoined(ports, directory);
   return await ground.holders();
+}
+
+/** Returns the store at `path`, or the one that the part at `path` belongs to. */
+async function findStoreOf(disk: Disk, path: string): Promise<StoreLayout | undefined> {
+  if (await isStore(disk, path)) return new StoreLayout(path);
+  for (const part of [logPart, boxPart, objectsPart]) {
+    const store = await findStoreAround(disk, part, path);
+    if (store !== undefined) return store;
+  }
+  return undefined;
 }
 
 async function makeStore(location: string): Promise<void> {
@@ -167,7 +237,7 @@ function busy(path: string, why: string, holders: readonly HolderInfo[] = []): E
 
 function missing(location: string): Error {
   const path = redacted(location);
-  const message = `There is no store and no log in ${path}: is it the right location, and is the share mounted?`;
+  const message = `There is no store, log, box or object store in ${path}: is it the right location, and is the share mounted?`;
   return holdfastError("NOT_A_STORE", message, { path });
 }
 

@@ -29,6 +29,8 @@ export interface ErrorFacts {
   UNSUPPORTED_DISK: { readonly path: string; readonly missing: readonly string[] };
   /** The location does not support this. `what` names the call or the package. */
   UNSUPPORTED: { readonly what: string; readonly location: string };
+  /** The target of a copy has something else under a name of the source. `what` is that thing. */
+  COPY_CONFLICT: { readonly path: string; readonly what: string };
   /** A rename would cross file systems. */
   CROSS_DEVICE: { readonly path: string };
   /** The disk, quota or inode table is full. */
@@ -122,6 +124,7 @@ const actionOf: Record<ErrorCode, ErrorAction> = {
   CORRUPT: "fix-data",
   UNSUPPORTED_DISK: "fix-caller",
   UNSUPPORTED: "fix-caller",
+  COPY_CONFLICT: "fix-data",
   CROSS_DEVICE: "fix-caller",
   DISK_FULL: "fix-data",
   NO_PERMISSION: "fix-caller",

@@ -127,13 +127,14 @@ export async function upgradeStore(location: string | URL, options: UpgradeOptio
 }
 
 /**
- * Copies a store, or one event log, between folders and databases: positions, ids, times,
- * conditions, batches, added tags, and the positions of consumers stay the same. Creates `to` if it
- * does not exist. A repeated copy adds what is missing. No process may use `from` meanwhile.
+ * Copies a store, or one log, box or object store, between folders and databases. Events, consumers,
+ * tickets in every state, ledgers, buckets and versions keep their ids, times and order. Creates `to`
+ * if it does not exist. A repeated copy adds what is missing. No process may use `from` meanwhile.
  *
- * Throws RESOURCE_BUSY while a living process has `from` open, UNSUPPORTED before it copies
- * anything if `from` has hand-off boxes, objects or files, LOG_REWOUND if a log of `to` has other
- * events, NOT_A_STORE if there is nothing in `from`, INVALID_PATH, and CORRUPT.
+ * Throws RESOURCE_BUSY while a living process has `from` open, UNSUPPORTED for something that cannot
+ * be copied as it is, LOG_REWOUND if a log of `to` has other events, COPY_CONFLICT if a ticket or
+ * object of `to` differs, NOT_A_STORE if there is nothing in `from`, INVALID_PATH, PAYLOAD_MISMATCH,
+ * and CORRUPT.
  *
  * @example
  * ```ts

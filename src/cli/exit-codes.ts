@@ -31,6 +31,7 @@ const exitCodeByError: Record<ErrorCode, number> = {
   CORRUPT: exitCodes.verificationFailed,
   UNSUPPORTED_DISK: exitCodes.verificationFailed,
   UNSUPPORTED: exitCodes.wrongUsage,
+  COPY_CONFLICT: exitCodes.verificationFailed,
   CROSS_DEVICE: exitCodes.failed,
   DISK_FULL: exitCodes.failed,
   NO_PERMISSION: exitCodes.failed,

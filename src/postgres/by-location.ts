@@ -22,6 +22,12 @@ import { parseLocation } from "./connection/location.ts";
 import { Database } from "./connection/database.ts";
 import { exportRows, importRows } from "./events/transfer.ts";
 import { logRows } from "./events/pg-events.ts";
+import { boxRows, PgBox } from "./handoff/pg-box.ts";
+import type { ObjectsEnd } from "../objects/transfer/object-items.ts";
+import { randomName } from "../format/id.ts";
+import { PgObjectsEnd } from "./transfer/object-rows.ts";
+import { PgBoxEnd } from "./transfer/box-rows.ts";
+import type { BoxEnd } from "../handoff/transfer/box-items.ts";
 import { findParts, openPart, type PgPartKind, type PgPart } from "./parts.ts";
 import { PgStore, type PostgresOptions } from "./pg-store.ts";
 import { WholeStore } from "./whole-store.ts";
@@ -149,6 +155,47 @@ export async function listPartsAt(location: Location, room: PgPartKind): Promise
   return part === undefined ? all : all.filter((each) => parseLocation(each).part === part);
 }
 
+/** Lists the locations of the logs, the boxes and the object store, as `listPartsAt` does for one kind. */
+export async function listAllPartsAt(location: Location): Promise<[string[], string[], string[]]> {
+  const { part } = parseLocation(location);
+  const objects = part === undefined || part === "objects" ? await listObjectStoresAt(location) : [];
+  return [await listPartsAt(location, "events"), await listPartsAt(location, "handoff"), objects];
+}
+
+/** True if the location names a store, and not a part of one. */
+export async function isStoreAt(location: Location): Promise<boolean> {
+  return parseLocation(location).part === undefined && (await withDatabase(location, isStore));
+}
+
+/** Opens a box to copy it. */
+export async function openBoxEndAt(location: Location, { create }: { readonly create: boolean }): Promise<BoxEnd> {
+  const store = await openPgStore(location, { create });
+  return await orClose(store, async () => {
+    const { ground } = store;
+    const name = nameIn(location, "handoff");
+    const wanted = { store: parseLocation(location).store, room: "handoff", name, rows: boxRows, create } as const;
+    const part = await openPart(ground.database, ground.ports, wanted);
+    const box = new PgBox({ ground, part, store: wanted.store, isSynced: true, makeScratch });
+    return new PgBoxEnd(box, () => store.close());
+  });
+}
+
+/** Opens the object store of a store to copy it. */
+export async function openObjectsEndAt(
+  location: Location,
+  { create }: { readonly create: boolean },
+): Promise<ObjectsEnd> {
+  mustBeObjects(location);
+  const store = await openPgStore(location, { create });
+  return await orClose(store, async () => {
+    const { database, ports } = store.ground;
+    const { store: name } = parseLocation(location);
+    const { p: part } = await openPart(database, ports, { store: name, room: "objects", name: "", create });
+    const newId = (): string => randomName(ports.random.bytes(16));
+    return new PgObjectsEnd({ database, part, newId, close: () => store.close() });
+  });
+}
+
 /** Lists the processes that have joined the store. */
 export async function listHoldersAt(location: Location): Promise<HolderInfo[]> {
   await using store = await openPgStore(location, { create: false });
@@ -219,9 +266,18 @@ async function openPgStore(location: Location, options: PostgresOptions): Promis
   return await PgStore.open(location, options, ports);
 }
 
+async function orClose<T>(store: PgStore, open: () => Promise<T>): Promise<T> {
+  try {
+    return await open();
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
 /** Opens a part. If the part was opened alone, closing it closes its store. */
 async function ownedBy<T extends Closable & AsyncDisposable>(store: PgStore, open: () => Promise<T>): Promise<T> {
-  try {
+  return await orClose(store, async () => {
     const part = await open();
     const close = part.close.bind(part);
     part.close = async () => {
@@ -230,10 +286,7 @@ async function ownedBy<T extends Closable & AsyncDisposable>(store: PgStore, ope
     };
     part[Symbol.asyncDispose] = () => part.close();
     return part;
-  } catch (error) {
-    await store.close();
-    throw error;
-  }
+  });
 }
 
 async function withDatabase<T>(location: Location, work: (database: Database) => Promise<T>): Promise<T> {

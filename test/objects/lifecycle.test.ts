@@ -3,17 +3,14 @@
 import { describe, expect, it } from "vitest";
 import { Buckets } from "../../src/objects/bucket/buckets.ts";
 import { openStorage } from "../../src/objects/bucket/open-objects.ts";
-import type { Bucket } from "../../src/objects/model/bucket.ts";
 import { Collector } from "../../src/objects/collect/collect.ts";
 import { checkLifecycle, dueOf, type AgingVersion } from "../../src/objects/model/lifecycle.ts";
 import type { LifecycleRule } from "../../src/objects/model/object.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { sites } from "../sites/sites.ts";
+import { dayMs, describeLifecycle } from "./contract/lifecycle.ts";
 import { codeOf, objectsOn, smallInline, textOf, versionsOf, type ObjectSite } from "./object-sites.ts";
-
-const dayMs = 86_400_000;
-const long = (text: string): string => `${text}, in a body that has a file of its own`;
 
 /** Collects as a process whose clock is ahead by so many days; `meanwhile` happens before its first link. */
 async function collectAfter(site: ObjectSite, days: number, meanwhile?: () => Promise<unknown>): Promise<number> {
@@ -49,79 +46,17 @@ function interrupted(disk: Disk, meanwhile: () => Promise<unknown>): Disk {
   });
 }
 
-async function keysOf(bucket: Bucket): Promise<string[]> {
-  return (await bucket.list()).objects.map(({ key }) => key);
-}
-
-describe.each(sites)("lifecycle rules on %s", (_name, make) => {
-  it("objects expire after their days: by a delete marker with versioning, permanently without", async () => {
+for (const [name, make] of sites)
+  describeLifecycle(name, async () => {
     const site = await objectsOn(make);
-    const store = await site.open(smallInline);
-    const lifecycle = [{ prefix: "logs/", expireDays: 30 }];
-    const kept = await store.createBucket("kept", { versioning: "enabled" });
-    const plain = await store.createBucket("plain");
-    for (const bucket of [kept, plain]) {
-      await bucket.setConfig({ lifecycle });
-      for (const key of ["logs/1", "notes/1"]) await bucket.put(key, long(key));
-    }
-    await collectAfter(site, 29);
-    for (const bucket of [kept, plain]) expect(await keysOf(bucket)).toEqual(["logs/1", "notes/1"]);
-    await collectAfter(site, 31);
-    for (const bucket of [kept, plain]) expect(await keysOf(bucket)).toEqual(["notes/1"]);
-    expect(await versionsOf(kept, "logs/1")).toEqual(["(marker)", long("logs/1")]);
-    expect(await versionsOf(plain, "logs/1")).toEqual([]);
-    // Again, and later: a mark of a delete that hides versions stays as it is.
-    await collectAfter(site, 90);
-    expect(await versionsOf(kept, "logs/1")).toEqual(["(marker)", long("logs/1")]);
+    return {
+      open: (options) => site.open(options),
+      nowMs: async () => (await site.openPorts()).clock.wallMs(),
+      collectAfter: (days) => collectAfter(site, days),
+    };
   });
 
-  it("noncurrent versions are removed after their days, except the newest", async () => {
-    const site = await objectsOn(make);
-    const bucket = await (await site.open(smallInline)).createBucket("photos", { versioning: "enabled" });
-    await bucket.setConfig({ lifecycle: [{ noncurrent: { days: 7, keep: 1 } }] });
-    for (const text of ["one", "two", "three", "four"]) await bucket.put("cat", long(text));
-    await collectAfter(site, 6);
-    expect(await versionsOf(bucket, "cat")).toHaveLength(4);
-    await collectAfter(site, 7.01);
-    expect(await versionsOf(bucket, "cat")).toEqual([long("four"), long("three")]);
-    expect(await textOf(bucket, "cat")).toBe(long("four"));
-  });
-
-  it("a lone delete marker is removed, and then its key", async () => {
-    const site = await objectsOn(make);
-    const bucket = await (await site.open()).createBucket("photos", { versioning: "enabled" });
-    await bucket.setConfig({ lifecycle: [{ removeLoneMarkers: true, noncurrent: { days: 1 } }] });
-    await bucket.put("cat", "one");
-    await bucket.delete("cat");
-    await collectAfter(site, 0.5);
-    expect(await versionsOf(bucket, "cat")).toEqual(["(marker)", "one"]);
-    await collectAfter(site, 2);
-    expect(await versionsOf(bucket, "cat")).toEqual(["(marker)"]);
-    await collectAfter(site, 2);
-    expect(await versionsOf(bucket, "cat")).toEqual([]);
-  });
-
-  it("retained and held versions stay until they are released", async () => {
-    const site = await objectsOn(make);
-    const bucket = await (await site.open()).createBucket("photos", { objectLock: true });
-    await bucket.setConfig({ lifecycle: [{ expireDays: 1, noncurrent: { days: 1 } }] });
-    const { clock } = await site.openPorts();
-    const until = new Date(clock.wallMs() + 20 * dayMs);
-    await bucket.put("retained", "one", { retention: { mode: "governance", until } });
-    const { versionId } = await bucket.put("held", "one", { legalHold: true });
-    for (const key of ["retained", "held", "free"]) await bucket.put(key, "two");
-    await collectAfter(site, 5);
-    expect(await versionsOf(bucket, "retained")).toEqual(["(marker)", "two", "one"]);
-    await collectAfter(site, 10);
-    expect(await versionsOf(bucket, "retained")).toEqual(["(marker)", "one"]);
-    expect(await versionsOf(bucket, "held")).toEqual(["(marker)", "one"]);
-    expect(await versionsOf(bucket, "free")).toEqual(["(marker)"]);
-    await bucket.setLegalHold("held", false, { versionId });
-    await collectAfter(site, 21);
-    expect(await versionsOf(bucket, "retained")).toEqual(["(marker)"]);
-    expect(await versionsOf(bucket, "held")).toEqual(["(marker)"]);
-  });
-
+describe.each(sites)("lifecycle rules in a folder on %s", (_name, make) => {
   it("a version that becomes current while a rule is applied stays, and a concurrent delete adds no second marker", async () => {
     const site = await objectsOn(make);
     const bucket = await (await site.open()).createBucket("photos", { versioning: "enabled" });

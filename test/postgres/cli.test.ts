@@ -81,6 +81,67 @@ test("the verbs of events work on a log in a database, by the store or by the lo
   expect(missing.stderr).toContain("the store has copy, orders");
 });
 
+test("the verbs of handoff work on a box in a database", async () => {
+  const shop = newLocation();
+  const shown = shop.replace("s3cret", "***");
+  const put = await run(["handoff", "put", shop, "--box", "b", "--name", "a.txt", "--key", "one"], "hello");
+  expect(put).toMatchObject({ exitCode: 0 });
+  const id = put.stdout.trim();
+  const box = `${shop}#handoff/b`;
+  expect(parsed((await run(["handoff", "ls", box, "--json"])).stdout)).toMatchObject([{ id, key: "one" }]);
+  expect((await run(["handoff", "cat", box, id, "a.txt"])).stdout).toBe("hello");
+  expect(await run(["handoff", "pause", shop, "--box", "b", "--reason", "stock-taking"])).toMatchObject({
+    exitCode: 0,
+  });
+  expect(await run(["handoff", "take", box, "--for", "1h"])).toMatchObject({ exitCode: 75 });
+  expect(await run(["handoff", "resume", box])).toMatchObject({ exitCode: 0 });
+  const taken = parsed((await run(["handoff", "take", box, "--for", "1h", "--json"])).stdout)[0] as { claim: string };
+  expect(await run(["handoff", "fail", box, taken.claim, "--reason", "no"])).toMatchObject({ exitCode: 0 });
+  expect(await run(["handoff", "replay", box, id])).toMatchObject({ exitCode: 0 });
+  const again = parsed((await run(["handoff", "take", box, "--for", "1h", "--json"])).stdout)[0] as { claim: string };
+  expect(await run(["handoff", "retry", box, again.claim])).toMatchObject({ exitCode: 0 });
+  const worked = await run(["handoff", "work", box, "--exec", "cat", "--once"]);
+  expect(worked).toMatchObject({ exitCode: 0 });
+  expect(parsed((await run(["handoff", "show", box, id, "--json"])).stdout)).toMatchObject([{ id, state: "archive" }]);
+  expect(parsed((await run(["handoff", "stats", box, "--json"])).stdout)).toMatchObject([{ archive: 1, incoming: 0 }]);
+  expect((await run(["handoff", "stats", box, "--prom"])).stdout).toContain(
+    `{box="${shown}#handoff/b",state="archive"} 1`,
+  );
+  expect(await run(["handoff", "verify", box])).toMatchObject({ exitCode: 0 });
+  expect(parsed((await run(["stats", shop, "--json"])).stdout)).toMatchObject([
+    { part: "box", directory: `${shown}#handoff/b`, stats: { archive: 1 } },
+  ]);
+  expect(parsed((await run(["collect", shop, "--archive", "1ms", "--json"])).stdout)).toMatchObject([
+    { part: "box", collected: { tickets: 1, bytes: 5 } },
+  ]);
+  for (const { stdout, stderr } of [put, worked]) expect(stdout + stderr).not.toContain("s3cret");
+});
+
+test("the verbs of objects work on a bucket in a database", async () => {
+  const shop = newLocation();
+  const shown = shop.replace("s3cret", "***");
+  const made = await run(["objects", "mb", shop, "--bucket", "photos", "--versioning"]);
+  expect(made).toMatchObject({ exitCode: 0, stderr: `holdfast: making a new object store in ${shown}#objects\n` });
+  const of = ["--bucket", "photos"];
+  const put = await run(["objects", "put", shop, "cats/tom", "-", ...of], "meow");
+  expect(put).toMatchObject({ exitCode: 0 });
+  expect((await run(["objects", "get", shop, "cats/tom", "-", ...of])).stdout).toBe("meow");
+  expect(await run(["objects", "cp", shop, "cats/tom", "cats/tim", ...of])).toMatchObject({ exitCode: 0 });
+  expect(parsed((await run(["objects", "ls", shop, "cats/", ...of, "--json"])).stdout)).toHaveLength(2);
+  expect(await run(["objects", "rm", shop, "cats/tim", ...of])).toMatchObject({ exitCode: 0 });
+  expect(parsed((await run(["objects", "versions", shop, "cats/tim", ...of, "--json"])).stdout)).toHaveLength(2);
+  expect(parsed((await run(["stats", shop, "--json"])).stdout)).toMatchObject([
+    { part: "objects", directory: `${shown}#objects`, stats: { buckets: 1, objects: 1, bytes: 4 } },
+  ]);
+  expect(parsed((await run(["verify", shop, "--json"])).stdout)).toMatchObject([
+    { part: "store", ok: true },
+    { part: "objects", ok: true },
+  ]);
+  expect(await run(["collect", shop])).toMatchObject({ exitCode: 0 });
+  expect(await run(["objects", "get", shop, "none", "-", ...of])).toMatchObject({ exitCode: 3 });
+  expect(await run(["objects", "ls", shop, "--bucket", "none"])).toMatchObject({ exitCode: 66 });
+});
+
 test("upgrade reports the schema of a database, and has nothing to do", async () => {
   const { stdout, exitCode } = await run(["upgrade", newLocation(), "--dry-run", "--json"]);
   expect(exitCode).toBe(0);

@@ -9,6 +9,8 @@ import { nodeRandom } from "../../src/ports/node/random.ts";
 import { PgStore, type PgPorts, type PostgresOptions } from "../../src/postgres/pg-store.ts";
 import type { NameLocks } from "../../src/part/leases.ts";
 import type { PathLocksWorld } from "../locks/path-locks-contract.ts";
+import type { PgObjects } from "../../src/postgres/objects/pg-objects.ts";
+import { dayMs, type AgingSite } from "../objects/contract/lifecycle.ts";
 import type { StoreSite } from "../objects/object-sites.ts";
 import type { LogSite } from "../sites/event-logs.ts";
 import { WaitCounter } from "../waiting.ts";
@@ -76,4 +78,16 @@ export class PgLocksWorld implements PathLocksWorld {
 export async function makePgObjects(): Promise<StoreSite> {
   const store = randomUUID();
   return { open: async (options) => await (await openPgStore(store)).objects(options) };
+}
+
+export async function makeAgingPgObjects(): Promise<AgingSite> {
+  const store = randomUUID();
+  return {
+    open: async (options) => await (await openPgStore(store)).objects(options),
+    nowMs: async () => Date.now(),
+    collectAfter: async (days) => {
+      const objects = (await (await openPgStore(store)).objects()) as PgObjects;
+      await objects.collectAs({ aheadMs: days * dayMs });
+    },
+  };
 }

@@ -14,6 +14,11 @@ export function mustBeFolder(location: string, what: string): void {
   });
 }
 
+/** Returns the location without a password, for output that does not go through `Output`. */
+export function shownLocation(location: string): string {
+  return isDatabase(location) ? redacted(location) : location;
+}
+
 /** Removes the passwords of the locations among `words` from texts. */
 export function hidingPasswords(words: readonly string[]): (text: string) => string {
   const pairs = words

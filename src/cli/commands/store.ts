@@ -4,7 +4,7 @@ import { openStore, storeMetrics, verifyPathLocks, verifyStore, type VerifyRepor
 import { parseDuration } from "../duration.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { endHelp } from "../help.ts";
-import { isDatabase } from "./location.ts";
+import { isDatabase, shownLocation } from "./location.ts";
 import { asGiven } from "../own-words.ts";
 import { explainPart, failed, reportMissing, wrongUsage, type PartNoun } from "../part-verb.ts";
 import type { Run } from "../run.ts";
@@ -18,7 +18,7 @@ import { objectsNoun } from "./objects/place.ts";
 const nouns: readonly PartNoun[] = [logNoun, boxNoun, objectsNoun, treeNoun];
 
 /** The kinds that a database can have, too. */
-const databaseNouns: readonly PartNoun[] = [logNoun];
+const databaseNouns: readonly PartNoun[] = [logNoun, boxNoun, objectsNoun];
 
 /** The name, in a report, of the store itself without its parts. */
 const storeNoun = { what: "store", unit: "record(s)" };
@@ -35,7 +35,7 @@ const missing = "there is no part in DIR: is it the right one, and is the share 
 export function registerVerify(command: Command, run: Run): void {
   command
     .description("Reads every part of a store and reports damage. Takes no lock.")
-    .argument("<DIR>", "the store, or the directory of one part")
+    .argument("<DIR>", "the store, or one part: a directory, or postgres://…")
     .addOption(repairOption("keep everything intact, and move damaged records aside; deletes nothing"))
     .action(async (directory: string, flags: { readonly repair?: boolean }) => {
       const parts: (FoundPart<ReportNoun> & { readonly report: VerifyReport })[] = [];
@@ -73,7 +73,7 @@ export function registerVerify(command: Command, run: Run): void {
 export function registerStats(command: Command, run: Run): void {
   command
     .description("Prints statistics of every part of a store. Takes no lock.")
-    .argument("<DIR>", "the store, or the directory of one part")
+    .argument("<DIR>", "the store, or one part: a directory, or postgres://…")
     .addOption(
       new Option(
         "--prom",
@@ -84,7 +84,7 @@ export function registerStats(command: Command, run: Run): void {
       if (prom) {
         // A database needs no such care: reading leaves no trace there.
         await using store = await openStore(directory, isDatabase(directory) ? { create: false } : { readOnly: true });
-        return void run.pipes.stdout.write(await storeMetrics(store, { location: directory }));
+        return void run.pipes.stdout.write(await storeMetrics(store, { location: shownLocation(directory) }));
       }
       const parts: { part: string; directory: string; stats: Readonly<Record<string, number>> }[] = [];
       for (const { noun, directory: path } of await findParts(directory, run))
@@ -118,7 +118,7 @@ const retentionOption = (name: string, what: string): Option =>
 export function registerCollect(command: Command, run: Run): void {
   command
     .description("Removes leftovers of crashes and, with a duration, old finished entries. Safe while others work.")
-    .argument("<DIR>", "the store, or the directory of one part")
+    .argument("<DIR>", "the store, or one part: a directory, or postgres://…")
     .addOption(retentionOption("archive", "tickets that were done longer ago than this, with their files"))
     .addOption(retentionOption("error", "dead letters that failed longer ago than this, with their files"))
     .addOption(retentionOption("ledger", "results older than this; their keys can then be published again"))

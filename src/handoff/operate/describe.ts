@@ -123,7 +123,7 @@ export async function historyOf(box: Box, name: TicketName): Promise<AttemptNote
 }
 
 /** Returns the claims that may have a note, in order. */
-async function notedClaims(box: Box, { id, claims }: TicketName): Promise<number[]> {
+export async function notedClaims(box: Box, { id, claims }: TicketName): Promise<number[]> {
   if (claims <= claimsAskedMax) return Array.from({ length: claims }, (_, index) => index + 1);
   const pattern = new RegExp(`^${id}-([0-9]+)\\.json$`);
   const found = (await box.names(parentOf(box.layout.note(id, "")))).map((name) => Number(pattern.exec(name)?.[1]));

@@ -77,8 +77,8 @@ export class Buckets {
     return undefined;
   }
 
-  /** Throws BUCKET_EXISTS. */
-  async create(name: string, given: Pick<BucketConfig, "versioning" | "objectLock">): Promise<void> {
+  /** Throws BUCKET_EXISTS. `createdAtMs` is for a copy. Default: now. */
+  async create(name: string, given: Partial<BucketConfig>, createdAtMs: number = this.#storage.nowMs()): Promise<void> {
     checkBucketName(name);
     if ((await this.findLiving(name)) !== undefined) throw bucketExists(name);
     const { disk, layout } = this.#storage;
@@ -98,7 +98,6 @@ export class Buckets {
     for (const path of [own.runs, own.index, own.directory]) await syncNames(disk, path);
     await syncNames(disk, layout.bucket(name));
     const settings = { ...defaultSettings, ...given };
-    const createdAtMs = this.#storage.nowMs();
     const state = await config.change((before) =>
       before.incarnation === undefined ? { incarnation, createdAtMs, settings } : undefined,
     );

@@ -15,7 +15,7 @@ import { isSlotThere } from "./entry-file.ts";
 import type { KeyNames } from "./key-names.ts";
 import type { KeyStorage } from "./key-storage.ts";
 
-const droppedKind: RecordKind<{ readonly ids: readonly string[] }> = {
+export const droppedKind: RecordKind<{ readonly ids: readonly string[] }> = {
   kind: "dropped",
   decode: (value) => ({ ids: listOf(objectOf(value).ids, textOf) }),
 };

@@ -20,7 +20,7 @@ const states: Readonly<Record<StateLetter, TicketState>> = {
 };
 
 /** The columns of a manifest. */
-interface ManifestRow {
+export interface ManifestRow {
   readonly id: string;
   readonly priority: number;
   readonly keyed: boolean;
@@ -56,7 +56,7 @@ export interface TicketRow extends ManifestRow {
   readonly at: string;
 }
 
-const manifestColumns = `t.id, t.priority, t.keyed, t.manifest, (extract(epoch from t.created) * 1000)::float8 as created_ms,
+export const manifestColumns = `t.id, t.priority, t.keyed, t.manifest, (extract(epoch from t.created) * 1000)::float8 as created_ms,
   (extract(epoch from t.not_before) * 1000)::float8 as not_before_ms, (extract(epoch from t.expires) * 1000)::float8 as expires_ms`;
 
 export const claimColumns: string = `${manifestColumns}, t.serial, t.claims, t.forgiven, t.replays, t.inline, false as is_done`;

@@ -11,6 +11,7 @@ import { watchReader } from "../../stream-errors.ts";
 import { LineWriter } from "../events/lines.ts";
 import { boxNoun, exits, withHandoff, type BoxFlags } from "./box.ts";
 import { boxMetrics } from "../../../handoff/operate/box-metrics.ts";
+import { shownLocation } from "../location.ts";
 
 interface StatsFlags extends BoxFlags {
   readonly prom?: boolean;
@@ -36,7 +37,7 @@ export function registerStats(handoff: Command, run: Run): void {
     if (path === undefined) return;
     const stats = await withHandoff(path, {}, (box) => box.stats());
     if (flags.prom !== true) return run.output.result({ directory: path, ...stats }, () => inLines(stats));
-    run.pipes.stdout.write(boxMetrics([{ box: path, stats }]));
+    run.pipes.stdout.write(boxMetrics([{ box: shownLocation(path), stats }]));
   });
 }
 

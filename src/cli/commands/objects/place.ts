@@ -11,6 +11,7 @@ import {
 import { listPathLocks } from "../../../locks/index.ts";
 import { endHelp } from "../../help.ts";
 import { asGiven } from "../../own-words.ts";
+import { isDatabase } from "../location.ts";
 import { failed, reportMissing, wrongUsage, type PartNoun, type Verb } from "../../part-verb.ts";
 import { Progress } from "../../progress.ts";
 import type { Run } from "../../run.ts";
@@ -41,6 +42,8 @@ export const objectsNoun: PartNoun = {
   waitsFor: (directory) => ({
     what: `the turn to collect in ${directory}`,
     findBlocking: async () => {
+      // In a database, leases have a table of their own, which only their holder reads.
+      if (isDatabase(directory)) return [];
       // The lease is in the lock table of the store, or in that of an object store that is opened
       // alone.
       const held = [...(await listPathLocks(directory)), ...(await listPathLocks(`${directory}/..`))];
@@ -86,7 +89,7 @@ export function objectsVerb(
     .command(name)
     .summary(summary)
     .description(description)
-    .argument("<DIR>", "a store, or the directory of an object store")
+    .argument("<DIR>", "a store, or its object store: a directory, or postgres://…")
     .addOption(new Option("--bucket <name>", `the bucket (default: ${bucketDefault})`));
   for (const option of options) command.addOption(option);
   return endHelp(command, end);

@@ -36,7 +36,7 @@ export function registerS3(s3: Command, run: Run): void {
   s3.description(
     "Serves the buckets of an object store over S3 until it is stopped; several gateways may share one folder. Guide: docs/s3.md.",
   )
-    .argument("[DIR]", "the directory of the object store, or a store; created if missing")
+    .argument("[DIR]", "the object store, or a store that has it: a directory, or postgres://…; created if missing")
     .addOption(new Option("--port <n>", "the port; 0: any free one").argParser(parsePort).default(9000))
     .addOption(new Option("--host <address>", "the address to listen on").default("127.0.0.1"))
     .addOption(

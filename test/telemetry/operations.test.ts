@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { tracingChannel } from "node:diagnostics_channel";
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { memoryEvents } from "../../src/events/index.ts";
+import { memoryEvents, memorySubjectKeys, personal } from "../../src/events/index.ts";
 import { openFiles } from "../../src/files/index.ts";
 import { openHandoff } from "../../src/handoff/index.ts";
 import { openStore, operationNames, signalNames, type OperationMessage } from "../../src/index.ts";
@@ -124,6 +124,32 @@ test("the context that a listener binds holds in the operation, its continuation
   } finally {
     start.unbindStore(context);
     channel.unsubscribe(all);
+  }
+});
+
+test("every step of an iteration has the context of its first", async () => {
+  const context = new AsyncLocalStorage<string>();
+  const { start } = operationChannel("events.read");
+  const seen: unknown[] = [];
+  const keys = memorySubjectKeys();
+  const find = keys.find.bind(keys);
+  // Called within each step, to decrypt the event.
+  keys.find = async (subject) => {
+    seen.push(context.getStore());
+    return await find(subject);
+  };
+  await using events = memoryEvents({ keys });
+  for (const name of ["Ada", "Bob"])
+    await events.append({ type: "Named", data: { name: personal("customer:1", name) } });
+  start.bindStore(context, () => "reading");
+  try {
+    seen.length = 0;
+    for await (const _event of events.read()) seen.push(context.getStore());
+    expect(new Set(seen)).toEqual(new Set(["reading", undefined]));
+    // Each event is decrypted in the operation, and handled by the loop outside of it.
+    expect(seen.filter((each) => each === undefined)).toHaveLength(2);
+  } finally {
+    start.unbindStore(context);
   }
 });
 

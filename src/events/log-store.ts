@@ -1,19 +1,22 @@
 // The event store on a log: passes checked calls on to the components of the open log.
 import { types } from "node:util";
 import type { NewEvent, SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
-import { holdfastError } from "../errors.ts";
+import { holdfastError, isHoldfastError } from "../errors.ts";
 import { checkOptions } from "../format/known-options.ts";
 import type { Ports } from "../ports/ports.ts";
 import { traceMethods } from "../telemetry/trace.ts";
 import { CheckedEvents, mustExist, type CheckedAppend, type CheckedRead, type CheckedRetag } from "./checked-events.ts";
 import { workOn } from "./follow/log-work.ts";
+import { hasDamagedHeader } from "./log/format/segment.ts";
 import { encodeContent } from "./log/format/line.ts";
 import type { EventCodec } from "./model/codec.ts";
 import type { Appended, EventStoreOptions } from "./model/event-store.ts";
 import { OpenedLog, type LogOptions } from "./open/opened-log.ts";
 import { StoreAccess } from "./store-access.ts";
 import { tracedEventMethods } from "./traced-methods.ts";
-import { verify } from "./verify/verify.ts";
+import { readSound } from "./transfer/salvage.ts";
+import { findUnopened } from "./verify/unopened.ts";
+import { verify, verifyDirectory } from "./verify/verify.ts";
 
 export interface LogStoreContext {
   readonly ports: Ports;
@@ -57,8 +60,9 @@ export class LogEventStore<E extends NewEvent> extends CheckedEvents<E> {
     this.#access = access;
   }
 
+  /** A log opens although the header of a segment is damaged: the events before it can be read. */
   async open(): Promise<this> {
-    await this.#opened();
+    await this.#openedOrDamage();
     return this;
   }
 
@@ -96,7 +100,9 @@ export class LogEventStore<E extends NewEvent> extends CheckedEvents<E> {
 
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
     checkOptions("verify", options, { repair: true, onProgress: true, signal: true });
-    return await verify(await this.#opened(), options);
+    const log = await this.#openedOrDamage();
+    if ("damage" in log) return await verifyDirectory(this.#context.ports, this.#context.directory, options);
+    return await verify(log, options);
   }
 
   async close(): Promise<void> {
@@ -135,6 +141,31 @@ export class LogEventStore<E extends NewEvent> extends CheckedEvents<E> {
     }
   }
 
+  /**
+   * Returns the open log, or the damaged header of a segment that keeps it from opening. Each later
+   * call tries to open it again, since the segment may be repaired meanwhile.
+   */
+  async #openedOrDamage(): Promise<OpenedLog | { readonly damage: unknown }> {
+    try {
+      return await this.#opened();
+    } catch (error) {
+      const { ports, directory } = this.#context;
+      if (!isHoldfastError(error, "CORRUPT") || !(await hasDamagedHeader(ports.disk, directory, error.path)))
+        throw error;
+      return { damage: error };
+    }
+  }
+
+  async *#readSound({ items, options }: CheckedRead, damage: unknown): AsyncGenerator<SequencedEvent, void> {
+    const { ports, directory, codec } = this.#context;
+    const log = await findUnopened(ports, directory);
+    try {
+      yield* readSound(log, items, options, { codec, damage });
+    } finally {
+      await log.close();
+    }
+  }
+
   /** Builds missing indexes in the background. A reader that needs one earlier builds it. */
   #buildIndexes(log: OpenedLog): void {
     const { length } = log.view.segments;
@@ -145,10 +176,12 @@ export class LogEventStore<E extends NewEvent> extends CheckedEvents<E> {
     this.#building = Promise.all([this.#building, build]);
   }
 
-  protected override async *readChecked({ items, options, window }: CheckedRead): AsyncGenerator<SequencedEvent, void> {
+  protected override async *readChecked(read: CheckedRead): AsyncGenerator<SequencedEvent, void> {
+    const { items, options, window } = read;
     const { after = 0, upTo = Infinity, backwards = false, limit = Infinity, signal } = options;
     signal?.throwIfAborted();
-    const log = await this.#opened();
+    const log = await this.#openedOrDamage();
+    if ("damage" in log) return yield* this.#readSound(read, log.damage);
     const head = (await log.advance()).position;
     let left = limit;
     if (left === 0) return;

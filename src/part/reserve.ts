@@ -7,19 +7,24 @@ import { Fifo } from "../durable/wait/fifo.ts";
 import { isHoldfastError } from "../errors.ts";
 
 /**
- * Several files: each removal on a full disk deletes one, and other writers may take the space that it leaves unused.
+ * Several files: a removal on a full disk deletes few of them, and other writers may take the space that it leaves
+ * unused.
  */
 const filesMax = 16;
 /** More than a removal needs with blocks of 4 KiB; with larger blocks, each file occupies a whole one. */
 const fileBytes = 32 * 1024;
-/** More than there are files, because other writers may take the space that is freed. */
+/** Empty files, for a disk that has bytes left and no inodes: each name that a removal makes needs one. */
+const emptyFilesMax = 32;
+/** How many empty files are deleted with each other one. */
+const emptyFilesEach = 2;
+/** More than it takes to delete all files, because other writers may take the space that is freed. */
 const attemptsMax = 2 * filesMax;
 
 export class Reserve {
   readonly #staging: Staging;
   readonly #directory: string;
   readonly #turns = new Fifo();
-  /** How many files this process has deleted. */
+  /** How often this process has deleted files. */
   #given = 0;
 
   constructor(staging: Staging, directory: string) {
@@ -28,8 +33,11 @@ export class Reserve {
   }
 
   /**
-   * Runs `work`, which removes something. If the disk is full, it deletes a file of the reserve and
+   * Runs `work`, which removes something. If the disk is full, it deletes files of the reserve and
    * repeats the work; DISK_FULL if none is left. The work must be repeatable.
+   *
+   * Each time it deletes twice as many: an attempt that fails midway leaves names behind, and if it
+   * got one inode more each time, it could use up the whole reserve without being done.
    */
   async use<T>(work: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
@@ -39,29 +47,42 @@ export class Reserve {
         if (attempt > 1) await this.fill();
         return done;
       } catch (error) {
-        if (!isHoldfastError(error, "DISK_FULL") || attempt >= attemptsMax || !(await this.#giveUp(before)))
+        if (
+          !isHoldfastError(error, "DISK_FULL") ||
+          attempt >= attemptsMax ||
+          !(await this.#giveUp(before, 2 ** (attempt - 1)))
+        )
           throw error;
       }
     }
   }
 
   /**
-   * Deletes one file of the reserve, unless another caller has deleted one since `before`: that may have freed enough
-   * for all. Returns false if none is left.
+   * Deletes `count` files with bytes and some empty ones, unless another caller has deleted files since `before`:
+   * that may have freed enough for all. Returns false if none is left.
    */
-  async #giveUp(before: number): Promise<boolean> {
+  async #giveUp(before: number, count: number): Promise<boolean> {
     await this.#turns.take();
     try {
       if (this.#given > before) return true;
-      for (const path of this.#paths())
-        if (await this.#remove(path)) {
-          this.#given++;
-          return true;
-        }
-      return false;
+      const full = await this.#removeSome(this.#paths(), count);
+      const empty = await this.#removeSome(this.#emptyPaths(), count * emptyFilesEach);
+      if (full + empty === 0) return false;
+      this.#given++;
+      return true;
     } finally {
       this.#turns.give();
     }
+  }
+
+  /** Removes at most `count` of these files, and returns how many. */
+  async #removeSome(paths: readonly string[], count: number): Promise<number> {
+    let removed = 0;
+    for (const path of paths) {
+      if (removed === count) break;
+      if (await this.#remove(path)) removed++;
+    }
+    return removed;
   }
 
   /** Removes a file. Returns false if it does not exist, or if a foreign entry has its name. */
@@ -83,6 +104,10 @@ export class Reserve {
     try {
       await ensureDirectory(disk, this.#directory);
       for (const path of this.#paths()) if ((await disk.findStat(path))?.size !== fileBytes) await this.#make(path);
+      const names = new Set(await disk.list(this.#directory));
+      for (const path of this.#emptyPaths())
+        if (!names.has(path.slice(this.#directory.length + 1)))
+          await disk.createFile(path, new Uint8Array(), { sync: false });
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
     }
@@ -102,5 +127,9 @@ export class Reserve {
 
   #paths(): string[] {
     return Array.from({ length: filesMax }, (_, index) => `${this.#directory}/${index}`);
+  }
+
+  #emptyPaths(): string[] {
+    return Array.from({ length: emptyFilesMax }, (_, index) => `${this.#directory}/empty-${index}`);
   }
 }

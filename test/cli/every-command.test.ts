@@ -98,6 +98,7 @@ const onMissingPlace: Readonly<Record<string, (directory: string) => readonly st
   "files reindex": (directory) => [directory],
   "files status": (directory) => [directory],
   "files verify": (directory) => [directory],
+  "files work": (directory) => [directory, "--once"],
   publish: (directory) => [join(directory, "none", "file")],
   verify: (directory) => [directory],
   stats: (directory) => [directory],

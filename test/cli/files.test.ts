@@ -6,6 +6,7 @@ import { runCommandLine } from "../../src/cli/program.ts";
 import { openFiles } from "../../src/files/index.ts";
 import { openStore } from "../../src/index.ts";
 import { makeScratch } from "../sites/scratch.ts";
+import { until } from "../waiting.ts";
 
 interface Finished {
   readonly exitCode: number;
@@ -194,4 +195,25 @@ test("a directory that is a log, a box or an object store is no tree, and gets n
     expect(stderr).toContain("--adopt` turns it into a store");
     expect(existsSync(join(folder, name, "a.md"))).toBe(false);
   }
+});
+
+test("a worker indexes what others write, until it is told to end", async () => {
+  const folder = makeScratch();
+  const backlog = async (): Promise<unknown> =>
+    jsonOf((await run(["files", "status", folder, "--json"])).stdout)["backlog"];
+  await run(["files", "write", folder, "wolf.md"], "The wolf.");
+  expect(await backlog()).toBe(1);
+  const once = await run(["files", "work", folder, "--once", "--json"]);
+  expect(once).toMatchObject({ exitCode: 0, stderr: "" });
+  expect(jsonOf(once.stdout)).toMatchObject({ backlog: 0, givenUp: 0 });
+  expect(await backlog()).toBe(0);
+
+  const stop = new AbortController();
+  const ignored = { write: () => undefined };
+  const working = runCommandLine(["files", "work", folder], { stdout: ignored, stderr: ignored }, stop.signal);
+  await run(["files", "write", folder, "bear.md"], "The bear.");
+  await until(async () => (await backlog()) === 0);
+  stop.abort();
+  expect(await working).toBe(0);
+  expect(await run(["files", "work", folder, "--jobs", "0"])).toMatchObject({ exitCode: 2 });
 });

@@ -375,7 +375,8 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
       expect(readFileSync(next, "utf8")).toBe(content);
       expect(positionsOf(await listOf(store.read()))).toEqual(numbers(1, made));
       await store.close();
-      expect(await failureOf(reopen(directory))).toMatchObject({ code: "CORRUPT", path: next });
+      const reopening = reopen(directory).then((reopened) => reopened.append(noted("x")));
+      expect(await failureOf(reopening)).toMatchObject({ code: "CORRUPT", path: next });
       rmSync(next);
       const again = await reopen(directory);
       expect(positionsOf(await listOf(again.read()))).toEqual(numbers(1, made));

@@ -236,7 +236,37 @@ describe.each(modes)("mode %s:", (mode) => {
     expect(lostIn(await eventsOf(directory))).toEqual(numbers(before + 1, count));
   });
 
-  it("a damaged header of the last segment: its lines are kept", async () => {
+  it("a damaged header of the last segment: the events before it are read, and no line is lost", async () => {
+    const directory = await makeLog(mode, 1500);
+    const path = segments(directory).at(-1) ?? "";
+    const good = Number(/"position":(\d+)/.exec(readFileSync(path, "latin1"))?.[1]);
+    expect(good).toBeGreaterThan(0);
+    poke(path, 40, "#");
+    const damage = { code: "CORRUPT", path, message: expect.stringContaining("verify") as string };
+    const store = await openEvents(directory);
+    const read: SequencedEvent[] = [];
+    const reading = (async () => {
+      for await (const event of store.read("all")) read.push(event);
+    })();
+    expect(await failureOf(reading)).toMatchObject(damage);
+    expect(lostIn(read)).toEqual([]);
+    expect(read).toHaveLength(good);
+    expect(positionsOf(await listOf(store.read("all", { upTo: good })))).toEqual(numbers(1, good));
+    expect(positionsOf(await listOf(store.read({ tags: ["n:2"] }, { limit: 1 })))).toEqual([2]);
+    expect(await failureOf(listOf(store.read("all", { backwards: true, limit: 1 })))).toMatchObject({
+      code: "CORRUPT",
+    });
+    expect(positionsOf(await listOf(store.read("all", { backwards: true, upTo: 3 })))).toEqual([3, 2, 1]);
+    expect(await failureOf(store.append({ type: "Next", data: 1 }))).toMatchObject(damage);
+    expect(await store.verify()).toMatchObject({ ok: false, problems: [{ severity: "damage", path }, {}] });
+    expect(await store.verify({ repair: true })).toMatchObject({ ok: true });
+    // The same store continues.
+    expect(positionsOf(await listOf(store.read()))).toEqual(numbers(1, count));
+    expect(await store.append({ type: "Next", data: 1 })).toMatchObject({ first: count + 1 });
+    await store.close();
+  });
+
+  it("a damaged header of the last segment: a repair keeps its lines", async () => {
     const directory = await makeLog(mode, 1500);
     const path = segments(directory).at(-1) ?? "";
     poke(path, 40, "#");

@@ -6,7 +6,7 @@ import { openFiles, type FileTree } from "../../src/files/index.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { until } from "../waiting.ts";
-import { fill, mountSmallDisk } from "../durable/small-disk.ts";
+import { fill, fillNames, mountSmallDisk } from "../durable/small-disk.ts";
 import { makeRealSite, makeSimulatedSite } from "../sites/sites.ts";
 import { codeOf } from "./file-sites.ts";
 import { indexedOn } from "./index/indexed-sites.ts";
@@ -27,7 +27,7 @@ function limited(disk: Disk, room: { left: number }): Disk {
       if (name === "unlink")
         return async (path: string) => {
           await target.unlink(path);
-          room.left += path.includes("/reserve/") ? namesPerFile : 1;
+          room.left += /\/reserve\/\d/.test(path) ? namesPerFile : 1;
         };
       const value: unknown = Reflect.get(target, name, target);
       return typeof value === "function" ? (value.bind(target) as unknown) : value;
@@ -71,7 +71,7 @@ it("on a file system without a free block a removal works, also by a process tha
   for (const name of ["a", "b", "c"]) await files.write(`d/${name}.md`, `wolf ${name}`);
   await files.write("large.bin", Buffer.alloc(300_000, 1));
   await files.settled();
-  await until(() => readdirSync(join(root, ".holdfast/files/reserve")).length === 16);
+  await until(() => readdirSync(join(root, ".holdfast/files/reserve")).length === 48);
   fill(first);
   expect(await codeOf(files.write("e.md", "e".repeat(100_000)))).toBe("DISK_FULL");
   await files.remove("d/a.md");
@@ -85,4 +85,23 @@ it("on a file system without a free block a removal works, also by a process tha
   await next.write("e.md", "there is room again");
   await next.settled();
   expect((await next.search("wolf")).map(({ path }) => path)).toEqual(["d/moved.md"]);
+});
+
+it("on a file system without a free inode a removal works, also by a process that opens the tree then", async (context) => {
+  const mount = mountSmallDisk(context, "size=20m,nr_inodes=400");
+  const root = join(mount, "tree");
+  const [first, second] = [join(mount, "first"), join(mount, "second")];
+  for (const directory of [first, second]) mkdirSync(directory);
+  const files = await open(root);
+  for (const name of ["a", "b", "c"]) await files.write(`d/${name}.md`, `wolf ${name}`);
+  await files.settled();
+  await until(() => readdirSync(join(root, ".holdfast/files/reserve")).length === 48);
+  fillNames(first);
+  expect(await codeOf(files.write("e.md", "e"))).toBe("DISK_FULL");
+  await files.remove("d/a.md");
+  await files.close();
+  fillNames(second);
+  const next = await open(root);
+  await next.remove("d");
+  expect(existsSync(join(root, "d"))).toBe(false);
 });

@@ -52,18 +52,31 @@ const damages: Readonly<Record<string, Damage>> = {
       return Buffer.from(`${head},"crc":"${checksumOf(head)}"}\n`);
     }),
   "no right to read it": async () => undefined,
+  "a bad block": async () => undefined,
 };
 
-/** Ports that may not read the files whose path matches. */
-function reading(ports: Ports, secret: { path?: RegExp }): Ports {
+interface Secret {
+  path?: RegExp;
+  /** The file with the bad block. */
+  identity?: string;
+  /** The disk stores nothing either. */
+  isDown?: boolean;
+}
+
+/** Ports that cannot read the files whose path matches. */
+function reading(ports: Ports, secret: Secret): Ports {
   const disk = new Proxy(ports.disk, {
     get: (target, name: keyof Disk) => {
       const value: unknown = Reflect.get(target, name);
       if (typeof value !== "function") return value;
       return async (...args: never[]): Promise<unknown> => {
         const path = String(args[0]);
-        if ((name === "open" || name === "readFile") && secret.path?.test(path) === true)
-          throw diskError("EACCES", name, path);
+        if (secret.isDown === true && name === "createFile") throw diskError("EIO", name, path);
+        if (name === "open" || name === "readFile") {
+          if (secret.path?.test(path) === true) throw diskError("EACCES", name, path);
+          const isBad = secret.identity !== undefined && (await target.findStat(path))?.identity === secret.identity;
+          if (isBad) throw diskError("EIO", name, path);
+        }
         return await (value as (...given: never[]) => Promise<unknown>).apply(target, args);
       };
     },
@@ -75,7 +88,7 @@ interface World {
   readonly directory: string;
   readonly disk: Disk;
   readonly ports: Ports;
-  readonly secret: { path?: RegExp };
+  readonly secret: Secret;
   readonly ids: Readonly<Record<string, string>>;
   readonly claimed: Delivery;
   open(): Promise<BoxHandoff>;
@@ -178,6 +191,8 @@ const kinds: Readonly<Record<string, Kind>> = {
 /** Whether a record of a kind can be damaged in this way: a payload and an output have no format. */
 function isPossible(kind: string, damage: string): boolean {
   if (damage === "a newer format") return !["a payload", "an output", "the record of a living holder"].includes(kind);
+  // The ground reads these, before any ticket.
+  if (damage === "a bad block") return !["the order of a lane", "the record of a living holder"].includes(kind);
   return !(damage === "no right to read it" && kind === "an output");
 }
 
@@ -212,6 +227,7 @@ describe("one damaged record of a box affects nothing else", () => {
     expect(path).not.toBe("");
     await damages[damage]!(disk, path);
     const isSecret = damage === "no right to read it";
+    if (damage === "a bad block") secret.identity = (await disk.stat(path)).identity;
     // A ticket moves, and its id with it.
     if (isSecret)
       secret.path = kind.moves === undefined ? new RegExp(`^${path}$`) : new RegExp(`(?<!notes/.*)${ids[kind.moves]}`);
@@ -286,6 +302,7 @@ describe("a damaged record", () => {
     const path = `${directory}/pause.json`;
     await damages[damage]!(disk, path);
     if (damage === "no right to read it") secret.path = /pause/;
+    if (damage === "a bad block") secret.identity = (await disk.stat(path)).identity;
     const other = await open();
     expect(await other.stats()).toMatchObject({ paused: true });
     expect(await other.take()).toBe(undefined);
@@ -295,6 +312,21 @@ describe("a damaged record", () => {
     if (damage === "a directory in its place") return;
     await other.resume();
     expect(await other.take()).toBeDefined();
+  });
+
+  it("that the disk cannot read, while it stores nothing either, is not judged: the consumer fails, and its ticket stays", async () => {
+    const { directory, disk, secret, ids, open } = await makeWorld();
+    const box = await open();
+    const [path = ""] = (await filesOf(disk, directory)).filter((each) => each.includes(`incoming/5/`));
+    secret.identity = (await disk.stat(path)).identity;
+    secret.isDown = true;
+    await expect(workOff(box)).rejects.toMatchObject({ code: "IO_ERROR", errno: "EIO" });
+    expect((await box.stats()).error).toBe(1);
+    secret.isDown = false;
+    delete secret.identity;
+    await box.close();
+    expect(await workOff(await open())).toEqual(["first", "large", "other", "second", "waiting"]);
+    expect(await listAll(await open())).toEqual(Object.values(ids).sort());
   });
 
   it("of the order of a lane is created again when no ticket of the lane is left", async () => {

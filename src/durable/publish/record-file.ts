@@ -2,7 +2,7 @@
 import type { OpenOptions } from "../../common.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { decodeRecord, encodeRecord, isTorn, recordBytesMax, type RecordKind } from "../../format/record.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
+import { errnoOf, hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { parentOf, syncNames } from "./directory.ts";
 import { putIfAbsent } from "./publish.ts";
@@ -31,7 +31,8 @@ const notRecords = ["EFBIG", "EISDIR"];
  * from `getRecord`.
  */
 export async function isTornRecord(disk: Disk, path: string, error: unknown): Promise<boolean> {
-  if (!isHoldfastError(error, "CORRUPT") || hasErrno(error.cause, ...notRecords)) return false;
+  // With a cause that is a disk failure, there are no bytes to judge.
+  if (!isHoldfastError(error, "CORRUPT") || errnoOf(error.cause) !== undefined) return false;
   return isTorn(await disk.readFile(path, recordBytesMax));
 }
 

@@ -1,6 +1,6 @@
 // Reads and exports a log that is too damaged to open, up to a position before the damage.
 import type { SequencedEvent } from "../../common.ts";
-import { plainCodec } from "../model/codec.ts";
+import { plainCodec, type EventCodec } from "../model/codec.ts";
 import type { LogMode, ReadOptions } from "../model/event-store.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { contentOf, type Line } from "../log/format/line.ts";
@@ -38,11 +38,40 @@ async function* storedLinesOf(chunks: AsyncIterable<readonly GoodLine[]>): Async
     yield chunk.map(({ bytes, line: { first, events } }) => ({ ...contentOf(bytes), first, events: events.length }));
 }
 
-/** Yields events as a store without schemas and keys returns them. Throws CORRUPT if there is damage before `upTo`. */
+/**
+ * Yields the events before the damage, like `EventStore.read`, then throws `damage` if the caller
+ * wants later ones. Backwards, the later ones come first, so it throws at once.
+ */
+export async function* readSound(
+  log: UnopenedLog,
+  items: Items,
+  options: ReadOptions,
+  { codec, damage }: { readonly codec: EventCodec; readonly damage: unknown },
+): AsyncGenerator<SequencedEvent, void> {
+  const { upTo = Infinity, limit = Infinity, backwards = false, signal } = options;
+  let good = 0;
+  let isCut = false;
+  try {
+    for await (const chunk of linesUpTo(log, Infinity, signal)) for (const { line } of chunk) good = lastOf(line);
+  } catch (error) {
+    if (!isHoldfastError(error, "CORRUPT")) throw error;
+    isCut = upTo > good;
+  }
+  if (backwards && isCut) throw damage;
+  let count = 0;
+  for await (const event of readUpTo(log, items, { ...options, upTo: Math.min(upTo, good) }, codec)) {
+    yield event;
+    count++;
+  }
+  if (isCut && count < limit) throw damage;
+}
+
+/** By default, yields events as a store without schemas and keys returns them. Throws CORRUPT if there is damage before `upTo`. */
 export async function* readUpTo(
   log: UnopenedLog,
   items: Items,
   { after = 0, upTo, backwards = false, limit = Infinity, signal, ...times }: SalvageOptions,
+  codec: EventCodec = plainCodec,
 ): AsyncGenerator<SequencedEvent, void> {
   const window = TimeWindow.of(times);
   const retags = new Retags();
@@ -52,7 +81,7 @@ export async function* readUpTo(
   let left = limit;
   for await (const chunk of linesUpTo(log, upTo, signal))
     for (const { line } of chunk.filter((each) => window?.has(each.line.time) !== false))
-      for (const event of await eventsOf(line, retags)) {
+      for (const event of await eventsOf(line, retags, codec)) {
         if (event.position <= after || event.position > upTo || !matches(items, event)) continue;
         if (backwards) found.push(event);
         else if (left-- > 0) yield event;
@@ -61,11 +90,15 @@ export async function* readUpTo(
   yield* found.reverse().slice(0, limit);
 }
 
-async function eventsOf({ first, time, events, payload }: Line, retags: Retags): Promise<SequencedEvent[]> {
+async function eventsOf(
+  { first, time, events, payload }: Line,
+  retags: Retags,
+  codec: EventCodec,
+): Promise<SequencedEvent[]> {
   return await Promise.all(
     events.map(async (head, index) => {
       const position = first + index;
-      const { untranslated, ...body } = await plainCodec.decode(head, payload[index] ?? { data: null });
+      const { untranslated, ...body } = await codec.decode(head, payload[index] ?? { data: null });
       const { type, id } = head;
       return { type, ...body, tags: retags.tagsOf(position, head.tags), id, position, time, ...untranslated };
     }),

@@ -14,6 +14,7 @@ import { objectOf, textOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
 import { BoxLayout } from "./layout.ts";
 import { namesIn } from "./names.ts";
+import { provenReads } from "./proven-reads.ts";
 
 /** How long this process assumes that a directory still exists. */
 const believedMs = 1_000;
@@ -58,6 +59,8 @@ function sharedState(ground: Ground, directory: string): SharedBoxState {
 
 export class Box {
   readonly ground: Ground;
+  /** The disk of the ground. A bad file on a working disk fails with CORRUPT. */
+  readonly disk: Disk;
   readonly layout: BoxLayout;
   readonly id: string;
   readonly isSynced: boolean;
@@ -77,6 +80,7 @@ export class Box {
   constructor(ground: Ground, directory: string, { id = "", isSynced = true, sharesKeys = true }: BoxOptions = {}) {
     this.id = id;
     this.ground = ground;
+    this.disk = provenReads(ground.ports.disk, ground.ports.clock, ground.staging);
     this.layout = new BoxLayout(directory);
     this.isSynced = isSynced;
     this.sharesKeys = sharesKeys;
@@ -84,10 +88,6 @@ export class Box {
     this.#shared.openCount++;
     this.#sync = new SharedSync(ground.ports.disk);
     this.#time = new ServerTime(ground.ports, ground.staging);
-  }
-
-  get disk(): Disk {
-    return this.ground.ports.disk;
   }
 
   /** Paths of the tickets that this process has claimed or is about to claim. */

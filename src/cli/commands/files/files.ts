@@ -8,6 +8,7 @@ import { registerCat, registerStatus } from "./look.ts";
 import { registerReindex, registerSearch } from "./search.ts";
 import { busy, exits } from "./tree.ts";
 import { registerVerify } from "./verify.ts";
+import { registerWork } from "./work.ts";
 
 const verbs = [
   registerAdd,
@@ -20,6 +21,7 @@ const verbs = [
   registerReindex,
   registerStatus,
   registerVerify,
+  registerWork,
 ];
 
 export function registerFiles(files: Command, run: Run): void {

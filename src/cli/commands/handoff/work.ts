@@ -213,7 +213,7 @@ async function work(box: Handoff, flags: WorkFlags, run: Run): Promise<number> {
   return count;
 }
 
-function parsePositive(text: string): number {
+export function parsePositive(text: string): number {
   const count = Number(text);
   if (/^\d{1,4}$/.test(text) && count >= 1) return count;
   throw new InvalidArgumentError("Write a whole number from 1 to 9999.");

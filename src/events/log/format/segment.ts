@@ -135,7 +135,7 @@ export async function readHeader(disk: Disk, directory: string, segment: number)
     if (!start.includes(10)) start = await file.read(0, headerBytesMax);
     const end = start.indexOf(10) + 1;
     const bytes = start.subarray(0, end);
-    const header = decodeRecord(headerKind, bytes, path);
+    const header = decodeHeader(bytes, path);
     if (header.segment !== segment) {
       const message = `${path} has the header of segment ${header.segment}: it was copied or renamed. Move it away.`;
       throw holdfastError("CORRUPT", message, { path });
@@ -145,6 +145,26 @@ export async function readHeader(disk: Disk, directory: string, segment: number)
   } finally {
     await file.close();
   }
+}
+
+function decodeHeader(bytes: Uint8Array, path: string): StoredHeader {
+  try {
+    return decodeRecord(headerKind, bytes, path);
+  } catch (error) {
+    if (!isHoldfastError(error, "CORRUPT")) throw error;
+    const message = `The header of ${path} is damaged, so nothing shows which lines of this segment were published. Restore the file from a backup, or keep what is intact: \`holdfast events verify\` reports it, and with --repair the log continues with the intact lines.`;
+    throw holdfastError("CORRUPT", message, { path }, error);
+  }
+}
+
+/** True if `path` is a segment that exists and has a damaged header. */
+export async function hasDamagedHeader(disk: Disk, directory: string, path: string): Promise<boolean> {
+  const number = findSlotNumber(path.slice(path.lastIndexOf("/") + 1, -suffix.length));
+  if (number === undefined || path !== segmentPath(directory, number) || !(await disk.canOpen(path))) return false;
+  return await readHeader(disk, directory, number).then(
+    () => false,
+    (error: unknown) => isHoldfastError(error, "CORRUPT"),
+  );
 }
 
 /** Returns the numbers of all segments, in order. */

@@ -1,5 +1,6 @@
 // One inspection of a box: its findings, the repairs for them, and its progress.
 import type { Problem, VerifyOptions } from "../../../common.ts";
+import { isOutcomeUnknown } from "../../../ports/disk-error.ts";
 import { isHoldfastError, messageOf } from "../../../errors.ts";
 import { isUnreadable } from "../../../durable/publish/record-file.ts";
 import { moveAside } from "../../../part/aside.ts";
@@ -71,7 +72,7 @@ export class Inspection {
    * record.
    */
   unreadable(path: string, error: unknown, repair?: Repair): void {
-    if (!isUnreadable(error) && !isHoldfastError(error, "IO_ERROR")) throw error;
+    if (!isUnreadable(error) && (!isHoldfastError(error, "IO_ERROR") || isOutcomeUnknown(error))) throw error;
     const what = messageOf(error);
     if (isHoldfastError(error, "NEWER_FORMAT")) this.damage(path, what, undefined, "Upgrade Holdfast here.");
     else if (isHoldfastError(error, "NO_PERMISSION")) this.damage(path, what, undefined, mayNotRead);

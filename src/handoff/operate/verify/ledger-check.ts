@@ -1,11 +1,13 @@
 // Checks the ledger of a box: each name has the record of its key, and the outputs that the record
 // names.
 import { createHash } from "node:crypto";
+import { isHoldfastError } from "../../../errors.ts";
 import { hasErrno } from "../../../ports/disk-error.ts";
 import { encodeRecord, recordBytesMax } from "../../../format/record.ts";
 import { isLink } from "../../../durable/publish/directory.ts";
 import { replace } from "../../../durable/publish/publish.ts";
 import { findRecord } from "../../../durable/publish/record-file.ts";
+import { linkInto } from "../../../durable/publish/foreign-file.ts";
 import { createUniqueFile } from "../../../durable/publish/unique-file.ts";
 import { readChunks } from "../../../part/read-chunks.ts";
 import type { Box } from "../../box/box.ts";
@@ -112,14 +114,18 @@ async function findKey(box: Box, path: string): Promise<DoneTicket | undefined> 
 async function keepCopy(box: Box, path: string): Promise<void> {
   const aside = await box.ensure(`${box.layout.directory}/aside`);
   const name = path.slice(path.lastIndexOf("/") + 1);
+  const copy = `${aside}/${name}.${box.newId()}`;
   try {
     const bytes = await box.disk.readFile(path, recordBytesMax);
-    await createUniqueFile(box.disk, `${aside}/${name}.${box.newId()}`, bytes, { sync: box.isSynced });
-    await box.sync(aside);
+    await createUniqueFile(box.disk, copy, bytes, { sync: box.isSynced });
   } catch (error) {
     // The record is missing, or too large to be one.
-    if (!hasErrno(error, "ENOENT", "EFBIG")) throw error;
+    if (hasErrno(error, "ENOENT", "EFBIG")) return;
+    // The disk cannot read it. A second name keeps what is left of it.
+    if (!isHoldfastError(error, "CORRUPT")) throw error;
+    await linkInto(box.disk, path, copy);
   }
+  await box.sync(aside);
 }
 
 async function outputsOf(box: Box, directory: string): Promise<Committed["outputs"]> {

@@ -1,6 +1,6 @@
 // Checks the tickets of a box: each can be read, matches its name, and has its payload.
 import { isHoldfastError, messageOf } from "../../../errors.ts";
-import { hasErrno } from "../../../ports/disk-error.ts";
+import { hasErrno, isOutcomeUnknown } from "../../../ports/disk-error.ts";
 import { isLink } from "../../../durable/publish/directory.ts";
 import { getRecord, isUnreadable } from "../../../durable/publish/record-file.ts";
 import type { Box } from "../../box/box.ts";
@@ -26,7 +26,7 @@ export async function checkTicket(inspection: Inspection, found: FoundTicket): P
     }
     inspection.checked++;
     if (isHoldfastError(error, "NEWER_FORMAT", "NO_PERMISSION")) return inspection.unreadable(path, error);
-    if (!isUnreadable(error) && !isHoldfastError(error, "IO_ERROR")) throw error;
+    if (!isUnreadable(error) && (!isHoldfastError(error, "IO_ERROR") || isOutcomeUnknown(error))) throw error;
     return await reportUnreadable(inspection, found, messageOf(error));
   }
   inspection.checked++;

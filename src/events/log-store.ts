@@ -15,7 +15,7 @@ import { OpenedLog, type LogOptions } from "./open/opened-log.ts";
 import { StoreAccess } from "./store-access.ts";
 import { tracedEventMethods } from "./traced-methods.ts";
 import { readSound } from "./transfer/salvage.ts";
-import { findUnopened } from "./verify/unopened.ts";
+import { findUnopenedLog } from "./verify/unopened.ts";
 import { verify, verifyDirectory } from "./verify/verify.ts";
 
 export interface LogStoreContext {
@@ -158,7 +158,7 @@ export class LogEventStore<E extends NewEvent> extends CheckedEvents<E> {
 
   async *#readSound({ items, options }: CheckedRead, damage: unknown): AsyncGenerator<SequencedEvent, void> {
     const { ports, directory, codec } = this.#context;
-    const log = await findUnopened(ports, directory);
+    const log = await findUnopenedLog(ports, directory);
     try {
       yield* readSound(log, items, options, { codec, damage });
     } finally {

@@ -1,8 +1,8 @@
 // Tells a bad file from a bad disk. Both answer a read with EIO. A file is judged unreadable only if it still
 // fails after the disk has stored and synced another file.
-import { holdfastError, messageOf } from "../../errors.ts";
+import { holdfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { hasErrno, isUnwritable } from "../../ports/disk-error.ts";
+import { errnoOf, hasErrno, isUnwritable } from "../../ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
 import { discard, stage, type Staging } from "../../durable/publish/staging.ts";
 
@@ -38,7 +38,7 @@ export function provenReads(disk: Disk, clock: Clock, staging: Staging): Disk {
     await mustWork(staging, first);
     if (judged.size >= judgedMax) judged.clear();
     judged.set(path, clock.monotonicMs() + believedMs);
-    const message = `${path} cannot be read: ${messageOf(first)}. The disk stored and synced other files meanwhile, so this file is damaged. Restore it from a backup, or move it away.`;
+    const message = `${path} is damaged: the disk stores and syncs other files, and cannot read this one (${errnoOf(first)}). Restore it from a backup, or move it away.`;
     throw holdfastError("CORRUPT", message, { path }, first);
   };
 

@@ -39,7 +39,7 @@ export async function findFault(
     if (hasErrno(error, "ENOENT", "EISDIR")) return "it is not there";
     // Not a fault of the file: another worker may have the permission, or it can be granted later.
     if (!isUnreadable(error) || isHoldfastError(error, "NO_PERMISSION")) throw error;
-    return `it cannot be read: ${messageOf(error)}`;
+    return `it cannot be read: ${messageOf(error).replace(/\.$/, "")}`;
   }
   if (size !== file.size) return `it has ${size > file.size ? "more than" : `${size} instead of`} ${file.size} bytes`;
   const sha256 = hash.digest("hex");

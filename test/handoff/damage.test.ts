@@ -59,8 +59,8 @@ interface Secret {
   path?: RegExp;
   /** The file with the bad block. */
   identity?: string;
-  /** The disk stores nothing either. */
-  isDown?: boolean;
+  /** The disk stores nothing either, until so many reads have failed. */
+  downForReads?: number;
 }
 
 /** Ports that cannot read the files whose path matches. */
@@ -71,10 +71,14 @@ function reading(ports: Ports, secret: Secret): Ports {
       if (typeof value !== "function") return value;
       return async (...args: never[]): Promise<unknown> => {
         const path = String(args[0]);
-        if (secret.isDown === true && name === "createFile") throw diskError("EIO", name, path);
+        if (secret.downForReads !== undefined && name === "createFile") throw diskError("EIO", name, path);
         if (name === "open" || name === "readFile") {
           if (secret.path?.test(path) === true) throw diskError("EACCES", name, path);
           const isBad = secret.identity !== undefined && (await target.findStat(path))?.identity === secret.identity;
+          if (isBad && secret.downForReads !== undefined && --secret.downForReads === 0) {
+            delete secret.downForReads;
+            delete secret.identity;
+          }
           if (isBad) throw diskError("EIO", name, path);
         }
         return await (value as (...given: never[]) => Promise<unknown>).apply(target, args);
@@ -319,10 +323,11 @@ describe("a damaged record", () => {
     const box = await open();
     const [path = ""] = (await filesOf(disk, directory)).filter((each) => each.includes(`incoming/5/`));
     secret.identity = (await disk.stat(path)).identity;
-    secret.isDown = true;
+    // As many reads as it takes to judge a file: then the disk is back.
+    secret.downForReads = 4;
     await expect(workOff(box)).rejects.toMatchObject({ code: "IO_ERROR", errno: "EIO" });
     expect((await box.stats()).error).toBe(1);
-    secret.isDown = false;
+    delete secret.downForReads;
     delete secret.identity;
     await box.close();
     expect(await workOff(await open())).toEqual(["first", "large", "other", "second", "waiting"]);

@@ -15,7 +15,7 @@ const filesMax = 16;
 const fileBytes = 32 * 1024;
 /** Empty files, for a disk that has bytes left and no inodes: each name that a removal makes needs one. */
 const emptyFilesMax = 32;
-/** How many empty files are deleted with each other one. */
+/** How many empty files are deleted with each other one: more than an attempt that fails midway leaves behind. */
 const emptyFilesEach = 2;
 /** More than it takes to delete all files, because other writers may take the space that is freed. */
 const attemptsMax = 2 * filesMax;
@@ -35,9 +35,6 @@ export class Reserve {
   /**
    * Runs `work`, which removes something. If the disk is full, it deletes files of the reserve and
    * repeats the work; DISK_FULL if none is left. The work must be repeatable.
-   *
-   * Each time it deletes twice as many: an attempt that fails midway leaves names behind, and if it
-   * got one inode more each time, it could use up the whole reserve without being done.
    */
   async use<T>(work: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
@@ -50,7 +47,7 @@ export class Reserve {
         if (
           !isHoldfastError(error, "DISK_FULL") ||
           attempt >= attemptsMax ||
-          !(await this.#giveUp(before, 2 ** (attempt - 1)))
+          !(await this.#giveUp(before))
         )
           throw error;
       }
@@ -58,15 +55,15 @@ export class Reserve {
   }
 
   /**
-   * Deletes `count` files with bytes and some empty ones, unless another caller has deleted files since `before`:
-   * that may have freed enough for all. Returns false if none is left.
+   * Deletes a file with bytes and some empty ones, unless another caller has deleted files since `before`: that may
+   * have freed enough for all. Returns false if none is left.
    */
-  async #giveUp(before: number, count: number): Promise<boolean> {
+  async #giveUp(before: number): Promise<boolean> {
     await this.#turns.take();
     try {
       if (this.#given > before) return true;
-      const full = await this.#removeSome(this.#paths(), count);
-      const empty = await this.#removeSome(this.#emptyPaths(), count * emptyFilesEach);
+      const full = await this.#removeSome(this.#paths(), 1);
+      const empty = await this.#removeSome(this.#emptyPaths(), emptyFilesEach);
       if (full + empty === 0) return false;
       this.#given++;
       return true;

@@ -44,11 +44,7 @@ export class Reserve {
         if (attempt > 1) await this.fill();
         return done;
       } catch (error) {
-        if (
-          !isHoldfastError(error, "DISK_FULL") ||
-          attempt >= attemptsMax ||
-          !(await this.#giveUp(before))
-        )
+        if (!isHoldfastError(error, "DISK_FULL") || attempt >= attemptsMax || !(await this.#giveUp(before)))
           throw error;
       }
     }

@@ -31,7 +31,7 @@ export interface IndexingOptions {
    * extracted here: each gets a separate change.
    */
   readonly isEachApart?: boolean | undefined;
-  /** The caller holds no lock. Throws NeedsLock for an added directory, which is locked until it is indexed. */
+  /** The caller holds no lock. Throws LockRequired for an added directory, which is locked until it is indexed. */
   readonly isUnlocked?: boolean | undefined;
 }
 

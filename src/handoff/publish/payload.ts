@@ -128,7 +128,7 @@ async function readAhead(body: Body, bytesMax: number, signal: AbortSignal | und
     if (next.done === true) return { bytes: Buffer.concat(read) };
     size += next.value.length;
     if (size > bytesMax) {
-      // Ends a source that was begun, also if the disk fails before it is asked for more.
+      // Ends a source that was begun, even if the disk fails before more is read from it.
       const release = (): void => void chunks.return(undefined).catch(() => undefined);
       return { whole: prepend(Buffer.concat([...read, next.value]), chunks), release };
     }

@@ -1,9 +1,9 @@
-// The semaphore protocol: what may happen to the name of a lock, in which order, and what of it
-// only under the guard.
+// The semaphore protocol: which steps may change the name of a lock, in which order, and which of
+// them need the guard.
 //
 // 1. A free name is won by one atomic call, without the guard. If there is a guard, the lock counts
-//    only once it is found to stand under the guard: until then a taker may hold another lock that
-//    it moved by mistake and has to put back.
+//    only once its maker has acquired the guard and found the lock still there: until then, a taker
+//    may have moved another lock away by mistake, and has to put it back.
 // 2. A lock is taken away only under the guard, after a second observation: the same bytes, and
 //    still stale. It is moved to a temporary name, observed there, and put back if it is another
 //    lock: programs without a guard may come between.

@@ -67,8 +67,8 @@ function outerOf<C extends ListedClaims>(list: readonly C[], mine: ListedClaims)
 }
 
 /**
- * Returns those of `outer`, the nearest first, whose fence must not be lower than that of `mine`, which is within
- * them: they share a path with it, or with one of them that does.
+ * Returns the entries of `outer` whose fences must rise to that of `mine`, which is within them: those that share a
+ * path with it, and those that share a path with one of these. The nearest comes first.
  */
 export function raisedBy<C extends Pick<ListedClaims, "claims">>(
   outer: readonly C[],
@@ -83,8 +83,9 @@ export function raisedBy<C extends Pick<ListedClaims, "claims">>(
 }
 
 /**
- * Returns the entries that wait for an outer hold whose fence would rise with that of `mine`, the last in the list.
- * Their fences are already assigned, and would be lower than that of the hold for which they wait.
+ * Returns the entries that wait for a hold that contains `mine` and whose fence would rise with that of `mine`. They
+ * already have fences, which would then be lower than that of the hold for which they wait. `mine` is the last in the
+ * list.
  */
 export function overtakenBy<C extends ListedClaims>(list: readonly C[], mine: ListedClaims): C[] {
   if (mine.within === undefined) return [];

@@ -8,7 +8,10 @@ import { isId } from "../../format/id.ts";
 import type { LockTable } from "./lock-table.ts";
 import type { TableRequest, TableState } from "./request.ts";
 
-/** A holder is observed this often per lease: a gap of more than a quarter of the lease would not count in full. */
+/**
+ * The part of a lease between two observations of a holder. A gap of more than a quarter of the lease would not count
+ * in full.
+ */
 const watchPart = 1 / 8;
 const watchLeaseMsMax = 8000;
 
@@ -26,8 +29,8 @@ export interface Leftover {
  * Returns the files that no process needs any more: files of holders that are gone, and files of offers whose request
  * is over.
  *
- * Anything that a holder that is gone wanted to append is in the table by now, or will never count. A holder has a
- * record from before it creates anything until it ends or is declared dead, and no process looks for that record
+ * If a holder is gone, everything that it wanted to append is in the table by now, or will never count. A holder has a
+ * record before it creates anything, and keeps it until it ends or is declared dead; no process looks for that record
  * earlier.
  *
  * An offer belongs to a request in the table, and a request that is over never returns, even if its maker lives.

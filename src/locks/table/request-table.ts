@@ -8,7 +8,7 @@
 //     committed under it, then removes the mark. A judgement is on record before it has effects.
 // So a mark that is gone means that its owner commits nothing more, and that everything committed
 // under it is done. Its name is never used again, and no process looks for it before it is there:
-// its absence cannot be an old answer.
+// its absence cannot be a stale answer.
 import type { RollingEntry } from "../../durable/chain/rolling-chain-options.ts";
 import type { StateChain } from "../../durable/chain/state-chain.ts";
 import type { Liveness } from "../../durable/liveness/liveness.ts";
@@ -30,7 +30,9 @@ import type { Holds } from "./holds.ts";
 import { PendingTableChanges, type PendingState } from "./pending-changes.ts";
 import { emptyTable, type TableRequest, type TableState } from "./request.ts";
 
-/** All marks are checked once the table has twice as many requests as existed last time, and this many more. */
+/**
+ * All marks are checked when the table has more than twice the requests that existed at the last check, plus this many.
+ */
 const untidyMax = 32;
 
 type Entry = RollingEntry<TableState>;

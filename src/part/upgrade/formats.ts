@@ -101,7 +101,7 @@ export interface FormatReport {
   readonly path: string;
   /** The format on the disk before the upgrade; undefined if its record is damaged. */
   readonly found?: number | undefined;
-  /** The newest one that this release writes. */
+  /** The newest format that this release writes. */
   readonly newest: number;
   /** The version of Holdfast that wrote the record. */
   readonly writtenBy?: string | undefined;

@@ -5,7 +5,7 @@ import { canStop } from "../../harness/processes/child.ts";
 import { getTortureTask, tortureParts } from "../../harness/torture/parts.ts";
 import { torture } from "../../harness/torture/torture.ts";
 
-const seconds = 6;
+const seconds = 3;
 const crews = tortureParts.flatMap((part) => {
   const { shortSeeds = [1], tellsInside = true } = getTortureTask(part);
   return shortSeeds.map((seed) => ({ part, seed, tellsInside }));

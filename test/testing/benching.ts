@@ -23,6 +23,7 @@ export const lateMutants: readonly string[] = [
   "sidecars whose version is not marked as started",
   "verification that does not look again (verify: a small version is removed)",
   "late committer that is told of a success",
+  "redo: one answer for all callers that share a slot",
 ];
 
 /** No test of it has a time-out: what is bounded by states ends by itself. */

@@ -222,7 +222,7 @@ describe("a history is rejected for", () => {
         "The longest beginning that can be put in order, 1 in all:",
         '  p [3, 4] {"kind":"write","key":"b/c","value":2} -> {"kind":"written"}',
         "That leaves the state 2.",
-        "No other operation was under way.",
+        "No other operation was in progress.",
       ].join("\n"),
     );
   });

@@ -135,6 +135,7 @@ export function handoffScenarios(steps: Steps = realSteps): Scenario[] {
     handoffScenario({
       name: "handoff: two tickets of one key and two workers",
       about: "One result counts, and both tickets are finished with it.",
+      size: "medium",
       tickets: [keyed],
       // After the key was forgotten, a second ticket has it.
       meanwhile: async (ports) => {

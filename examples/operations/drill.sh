@@ -1,10 +1,10 @@
 #!/bin/sh
-# A disaster drill: restores a copy of a store into an empty folder, checks it, and works with it. It does not touch
+# A disaster drill: copies a restored backup into an empty folder, checks it, and works with it. It does not touch
 # the copy, only prints statistics of the store in use, and ends with 0 only if everything worked.
 #
 #   sh drill.sh COPY [STORE]
 #
-# COPY   a copy of a store: what a backup wrote, or a snapshot
+# COPY   a copy of a store: what `holdfast restore` has made of a backup, or a snapshot
 # STORE  the store in use; its statistics are printed beside those of the copy: the difference would be lost
 #
 # HOLDFAST names the command line (default: holdfast), TMPDIR the place for the restored store.

@@ -39,14 +39,16 @@ export async function conflictOf(desk: Desk, path: string, seenStamp: string | n
       ? `${path} does not exist any more.`
       : seenStamp === null
         ? `${path} exists already${now.directory ? ", and is a directory" : ""}.`
-        : `${path} has changed since you read it. Nothing was written.`,
+        : `${path} has changed since you saw it. Nothing was changed now.`,
     ...(changes.length === 0 ? [] : ["Latest changes of it:", ...changes.map(lineOf)]),
     ...(diff === undefined ? [] : ["What differs from what you read:", diff]),
   ];
   const next =
     now === undefined
       ? "Pass stamp null to make it anew, or leave it removed."
-      : "Read it again, merge your change into what is there now, and write with the new stamp; `edit` does that for parts of a file.";
+      : now.directory
+        ? "List it again with `deep`, look at what changed, and pass the new stamp."
+        : "Read it again, merge your change into what is there now, and write with the new stamp; `edit` does that for parts of a file.";
   return new Refusal("CONFLICT", bounded(lines.join("\n")), next, facts);
 }
 

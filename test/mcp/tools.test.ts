@@ -64,16 +64,20 @@ it("edits of one file by many callers at once are all in it", async () => {
 it("nothing that was not seen is replaced by a move, or removed", async () => {
   const { ada, bob } = await pair();
   for (const path of ["a", "b", "d/x"]) await ada.call("write", { path, text: path, stamp: null });
-  const listed = (await ada.call("list", { deep: true })).facts["last_change"] as number;
+  const list = async (): Promise<unknown> => (await ada.call("list", { path: "d", deep: true })).facts["stamp"];
+  const listed = await list();
   expect(await ada.call("move", { from: "a", to: "b" })).toMatchObject(conflict);
   expect(await ada.call("move", { from: "a", to: "d" })).toMatchObject({ facts: { error: "FILE_EXISTS" } });
   expect(await ada.call("remove", { path: "a" })).toMatchObject({ facts: { error: "NOT_SEEN" } });
   expect(await ada.call("remove", { path: "d" })).toMatchObject({ facts: { error: "NOT_SEEN" } });
   await bob.call("write", { path: "d/y", text: "new", stamp: null });
-  const refused = await ada.call("remove", { path: "d", seen_change: listed });
+  const refused = await ada.call("remove", { path: "d", stamp: listed });
   expect(refused).toMatchObject(conflict);
   expect(refused.text).toContain("bob: written d/y");
-  expect(await ada.call("remove", { path: "d", seen_change: listed + 1 })).toMatchObject({ isError: false });
+  const again = await list();
+  writeFileSync(join(files, "d/z"), "a person");
+  expect(await ada.call("remove", { path: "d", stamp: again })).toMatchObject(conflict);
+  expect(await ada.call("remove", { path: "d", stamp: await list() })).toMatchObject({ isError: false });
   expect(await ada.call("move", { from: "a", to: "b", replace_stamp: await ada.stamp("b") })).toMatchObject({
     isError: false,
   });

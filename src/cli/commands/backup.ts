@@ -2,12 +2,15 @@
 import type { Command } from "commander";
 import {
   backup,
+  isHoldfastError,
   listBackups,
   pruneBackups,
   restore,
   verifyBackups,
   type BackupInfo,
   type BackupProgress,
+  type PruneOptions,
+  type PruneReport,
   type S3Options,
 } from "../../index.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -18,6 +21,7 @@ import { Progress } from "../progress.ts";
 import type { Run } from "../run.ts";
 import { formatTable } from "../table.ts";
 import { formatReport, spelled } from "../verify-report.ts";
+import { mustBeFolder } from "./location.ts";
 
 interface TargetFlags {
   readonly endpoint?: string;
@@ -54,7 +58,7 @@ export function registerBackup(command: Command, run: Run): void {
       using progress = new Progress(run, "backed up files");
       const made = await backup(directory, target, { ...options, full, onProgress: tellOf(progress) });
       if (made.problems.length > 0) run.exitCode = exitCodes.verificationFailed;
-      const pruned = keep === undefined ? undefined : await pruneBackups(target, { ...options, keep });
+      const pruned = keep === undefined ? undefined : await pruneIfFree(target, { ...options, keep }, run);
       run.output.result({ ...made, ...(pruned === undefined ? {} : { removed: pruned.removed }) }, () =>
         [
           `The backup ${made.id} is complete: ${made.files} file(s), ${made.bytes} bytes, of which ${made.added} bytes are new in ${printable(target)}.`,
@@ -79,6 +83,18 @@ export function registerBackup(command: Command, run: Run): void {
   });
 }
 
+/** The new backup is complete, whether or not older ones can be removed now. */
+async function pruneIfFree(target: string, options: PruneOptions, run: Run): Promise<PruneReport | undefined> {
+  try {
+    return await pruneBackups(target, options);
+  } catch (error) {
+    if (!isHoldfastError(error, "RESOURCE_BUSY")) throw error;
+    run.output.warning({ name: "Backup", message: `No older backup was removed. ${error.message}` });
+    if (run.exitCode === exitCodes.done) run.exitCode = exitCodes.tryAgain;
+    return undefined;
+  }
+}
+
 export function registerRestore(command: Command, run: Run): void {
   withTarget(command)
     .description("Restores a backup, whole or not at all. A run that was interrupted is continued by the next one.")
@@ -86,6 +102,7 @@ export function registerRestore(command: Command, run: Run): void {
     .argument("<STORE>", "the directory of the new store: it must be empty, or not exist")
     .option("--backup <ID>", "the backup to restore; default: the newest one")
     .action(async (target: string, directory: string, { backup: id, ...flags }: RestoreFlags) => {
+      mustBeFolder(directory, "restore");
       using progress = new Progress(run, "restored files");
       const options = { s3: s3Of(flags), signal: run.signal, backup: id, onProgress: tellOf(progress) };
       const made = await restore(target, directory, options);

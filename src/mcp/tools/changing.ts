@@ -2,11 +2,11 @@
 // model has not seen.
 import { z } from "zod";
 import { isHoldfastError } from "../../index.ts";
-import type { FileOperations } from "../../files/index.ts";
 import { Refusal } from "../answer.ts";
-import { conflictOf, factsOf, lineOf } from "../history.ts";
-import { changesMax, fileBytesMax, writtenCharsMax } from "../limits.ts";
+import { conflictOf } from "../history.ts";
+import { fileBytesMax, writtenCharsMax } from "../limits.ts";
 import { tool, type Tool } from "../tool.ts";
+import { treeStampOf } from "../tree-stamp.ts";
 import { readText } from "./looking.ts";
 
 const timeoutMs = 5_000;
@@ -108,40 +108,25 @@ const move = tool("move", {
 
 const remove = tool("remove", {
   description:
-    "Removes a file, with the stamp that `read` gave you; or a directory with all its files, with the number of the last change that you have seen (`list` and `changes` name it).",
-  input: z.object({
-    path,
-    stamp: z.string().optional().describe("For a file: its stamp"),
-    seen_change: z.number().int().min(0).optional().describe("For a directory: refuse if anything in it changed later"),
-  }),
+    "Removes a file, with the stamp that `read` gave you; or a directory with all its files, with the stamp of a deep `list` of it.",
+  input: z.object({ path, stamp: z.string().optional().describe("What you have seen of it") }),
   does: "replaces",
-  call: async (desk, { path: target, stamp, seen_change: seen }, signal) => {
+  call: async (desk, { path: target, stamp }, signal) => {
     const [files, locks] = [await desk.files(), await desk.locks()];
-    await using hold = await locks.acquire(target, { mode: "tree", within: desk.holdOver(target), timeoutMs, signal, tag: "remove" }); // prettier-ignore
+    const within = desk.holdOver(target);
+    await using hold = await locks.acquire(target, { mode: "tree", within, timeoutMs, signal, tag: "remove" });
     const info = await files.stat(target);
-    if (info?.directory === false && info.stamp !== stamp)
-      throw stamp === undefined
-        ? unseen(target, "stamp", "Read it, and pass its stamp.")
-        : await conflictOf(desk, target, stamp);
-    if (info?.directory === true) await mustBeUnchanged(files, target, seen);
+    if (info !== undefined) {
+      const now = info.directory ? await treeStampOf(files, target, signal) : info.stamp;
+      if (stamp === undefined) {
+        const how = info.directory ? "List it with `deep`" : "Read it";
+        throw new Refusal("NOT_SEEN", `Without a stamp, ${target} is not removed.`, `${how}, and pass the stamp.`);
+      }
+      if (now !== stamp) throw await conflictOf(desk, target, stamp);
+    }
     await files.remove(target, { within: hold, signal });
     return { text: `Removed ${target}.`, facts: { path: target } };
   },
 });
-
-async function mustBeUnchanged(files: FileOperations, directory: string, seen: number | undefined): Promise<void> {
-  if (seen === undefined) throw unseen(directory, "seen_change", "List it with `deep`, and pass the number of the last change."); // prettier-ignore
-  const later = await files.history({ under: directory, after: seen, limit: changesMax });
-  if (later.length === 0) return;
-  const message = [`${directory} has changed since #${seen}. Nothing was removed.`, ...later.map(lineOf)].join("\n");
-  throw new Refusal("CONFLICT", message, "Look at these changes. If it must still go, pass the new number.", {
-    path: directory,
-    changes: later.map(factsOf),
-  });
-}
-
-function unseen(target: string, argument: string, next: string): Refusal {
-  return new Refusal("NOT_SEEN", `To remove ${target}, pass ${argument}: it shows what you have seen of it.`, next);
-}
 
 export const changing: readonly Tool[] = [write, edit, move, remove];

@@ -5,6 +5,7 @@ import type { HeldLock } from "../../locks/index.ts";
 import { Refusal } from "../answer.ts";
 import type { Desk } from "../desk.ts";
 import { factsOf, lineOf } from "../history.ts";
+import { TreeStamp } from "../tree-stamp.ts";
 import { answerCharsMax, bounded, changesMax, fileBytesMax, locksMax, pageMax } from "../limits.ts";
 import { tool, type Tool } from "../tool.ts";
 
@@ -67,7 +68,7 @@ const read = tool("read", {
 
 const list = tool("list", {
   description:
-    "Lists a directory, or everything below it with `deep`. The answer names the number of the last change, which `changes` and `remove` take.",
+    "Lists a directory, or everything below it with `deep`. A deep list names the stamp of the whole directory, which `remove` takes.",
   input: z.object({
     path: under,
     deep: z.boolean().default(false),
@@ -76,23 +77,20 @@ const list = tool("list", {
   does: "reads",
   call: async (desk, { path: directory, deep, skip }, signal) => {
     const files = await desk.files();
-    const lastChange = await files.lastChange();
     const entries: { path: string; directory: boolean; size: number }[] = [];
-    let [position, hasMore] = [0, false];
-    for await (const { path: each, directory: isDirectory, size } of files.list(directory, { deep, signal })) {
-      if (position++ < skip) continue;
-      hasMore = entries.length === pageMax;
-      if (hasMore) break;
-      entries.push({ path: each, directory: isDirectory, size });
+    const stamp = new TreeStamp();
+    let position = 0;
+    for await (const info of files.list(directory, { deep, signal })) {
+      stamp.add(info);
+      if (position++ < skip || entries.length === pageMax) continue;
+      entries.push({ path: info.path, directory: info.directory, size: info.size });
     }
+    const next = position > skip + entries.length ? skip + entries.length : undefined;
     const lines = entries.map((entry) => (entry.directory ? `${entry.path}/` : `${entry.path}  ${entry.size} bytes`));
-    const next = hasMore ? skip + entries.length : undefined;
+    const stamps = deep ? [`stamp: ${stamp.end()}`] : [];
     const more = next === undefined ? [] : [`More follow: call again with skip ${next}.`];
-    const head = `${entries.length} entries; last change #${lastChange}`;
-    return {
-      text: bounded([head, ...lines, ...more].join("\n")),
-      facts: { entries, last_change: lastChange, next_skip: next },
-    };
+    const text = bounded([...stamps, `${position} entries`, ...lines, ...more].join("\n"));
+    return { text, facts: { entries, stamp: deep ? stamp.end() : undefined, total: position, next_skip: next } };
   },
 });
 

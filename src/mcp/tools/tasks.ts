@@ -1,6 +1,6 @@
 // The tools of tasks: agents give each other work by way of a box.
 import { z } from "zod";
-import { bounded, waitSecondsMax, writtenCharsMax } from "../limits.ts";
+import { answerCharsMax, bounded, waitSecondsMax, writtenCharsMax } from "../limits.ts";
 import { tool, type Tool } from "../tool.ts";
 
 /** The file of a task that holds its text. */
@@ -11,7 +11,11 @@ const publish = tool("task_publish", {
   description:
     "Publishes a task for one of the agents. With a `key`, the same task is published once, however often you call.",
   input: z.object({
-    text: z.string().min(1).max(writtenCharsMax).describe("What is to be done, complete in itself"),
+    text: z
+      .string()
+      .min(1)
+      .max(answerCharsMax)
+      .describe("What is to be done, complete in itself; name files for anything long"),
     key: z.string().min(1).max(500).optional().describe("Names the task: a second publish under it is ignored"),
     group: z.string().min(1).max(500).optional().describe("Tasks of one group are done one after the other"),
   }),

@@ -38,7 +38,7 @@ import type * as engine from "./postgres/by-location.ts";
 
 /** Options of `copyStore`. */
 export interface CopyOptions extends Cancel {
-  /** Then reads both sides again and compares them. Default false. */
+  /** Reads both sides again after the copy and compares them; the result is in `equal`. Default false. */
   verify?: boolean | undefined;
   /**
    * Called now and then with the part that is being copied, the number of its events, tickets or objects done, and
@@ -59,9 +59,9 @@ export interface CopiedPart {
   readonly added: number;
   /** The number of events, tickets or objects that the part has. */
   readonly total: number;
-  /** Of a log: the number of consumers whose progress was copied. */
+  /** Only for a log: the number of consumers whose progress was copied. */
   readonly consumers?: number;
-  /** With `verify`: true if both sides have the same content. */
+  /** Only with `verify`: true if both sides have the same content. */
   readonly equal?: boolean;
 }
 

@@ -61,13 +61,15 @@ export { signalNames } from "./telemetry/signals.ts";
 export type { LockSignal, PlaceSignal, SignalMessages, SignalName, TicketSignal } from "./telemetry/signals.ts";
 
 /**
- * Opens the store at `location` and creates it if it does not exist: a directory, a `file:` URL, or
- * "memory:" for a new store in memory. If the disk is not writable, an existing store opens for
- * reading.
+ * Opens the store at `location` and creates it if it does not exist: a directory, a `file:` URL,
+ * "memory:" for a new store in memory, or `postgres://host/db?store=shop` for a store in a database,
+ * which needs the package `pg` and has no tree of files. If the disk is not writable, an existing
+ * store opens for reading.
  *
  * Throws NOT_A_STORE and WRONG_STORE as the options demand; INVALID_PATH for a directory that is a
  * part of its own (an event log, a box, an object store), has path locks, or lies in a store;
- * NO_PERMISSION and UNSUPPORTED_DISK before it writes anything.
+ * NO_PERMISSION and UNSUPPORTED_DISK before it writes anything; for a database, UNSUPPORTED with
+ * `readOnly`, and as `openPostgres` does.
  */
 export async function openStore(location: string | URL, options: StoreOptions = {}): Promise<Store> {
   // Loaded on demand, like the doctor: many programs use one part alone.
@@ -81,7 +83,8 @@ export async function openStore(location: string | URL, options: StoreOptions = 
  * its objects or its files, with all its data. The next call completes an interrupted one.
  *
  * Throws RESOURCE_BUSY while another process has the part open, NOT_A_STORE if there is no part,
- * and INVALID_PATH for a directory that cannot be renamed, such as a mount point.
+ * FILE_EXISTS if the store already has a part of that name, INVALID_NAME, and INVALID_PATH for a
+ * directory that cannot be renamed, such as a mount point.
  */
 export async function adoptStore(location: string | URL, options: AdoptOptions = {}): Promise<AdoptedPart> {
   const { adoptStore: adopt } = await import("./store.ts");
@@ -116,10 +119,11 @@ export async function verifyPathLocks(
 /**
  * Reports the format of every part of a store, or of a single part, and upgrades older formats to
  * the newest that this release writes. Older releases refuse upgraded data. With `dryRun` it only
- * reports. The next call completes an interrupted one.
+ * reports. The next call completes an interrupted one. In a database it upgrades the schema, which
+ * all stores of the database share, even while they are open.
  *
- * Throws RESOURCE_BUSY, with the holders, while another process has it open, and NOT_A_STORE if
- * there is nothing to upgrade.
+ * Throws RESOURCE_BUSY, with the holders, while another process has the store or part open, and
+ * NOT_A_STORE if there is neither.
  */
 export async function upgradeStore(location: string | URL, options: UpgradeOptions = {}): Promise<FormatReport[]> {
   const { upgradeStore: upgrade } = await import("./upgrade-store.ts");
@@ -131,10 +135,10 @@ export async function upgradeStore(location: string | URL, options: UpgradeOptio
  * tickets in every state, ledgers, buckets and versions keep their ids, times and order. Creates `to`
  * if it does not exist. A repeated copy adds what is missing. No process may use `from` meanwhile.
  *
- * Throws RESOURCE_BUSY while a living process has `from` open, UNSUPPORTED for something that cannot
- * be copied as it is, LOG_REWOUND if a log of `to` has other events, COPY_CONFLICT if a ticket or
- * object of `to` differs, NOT_A_STORE if there is nothing in `from`, INVALID_PATH, PAYLOAD_MISMATCH,
- * and CORRUPT.
+ * Throws RESOURCE_BUSY while a living process has `from` open, UNSUPPORTED for a store with a tree of
+ * files and anything else that cannot be copied as it is, LOG_REWOUND if a log of `to` has other
+ * events, COPY_CONFLICT if a ticket or object of `to` differs, NOT_A_STORE if there is nothing in
+ * `from`, INVALID_PATH for "memory:" or two equal locations, PAYLOAD_MISMATCH, and CORRUPT.
  *
  * @example
  * ```ts
@@ -175,8 +179,8 @@ export async function storeMetrics(store: Store, options: StoreMetricsOptions = 
  *
  * Throws NOT_A_STORE, WRONG_STORE if `to` has the backups of another store, INVALID_PATH if `to` has
  * other files or lies in the store, RESOURCE_BUSY while old backups are pruned, UNSUPPORTED for a
- * store in a database, LOCK_TIMEOUT if a program holds a lock on the files for ten minutes, and
- * DISK_FULL.
+ * store in a database or in memory, LOCK_TIMEOUT if a program holds a lock on the files for ten
+ * minutes, and DISK_FULL; for a bucket, NO_SUCH_BUCKET, NO_PERMISSION and IO_ERROR.
  *
  * @example
  * ```ts
@@ -194,11 +198,11 @@ export async function backup(
 /**
  * Restores a backup, the newest one by default, into a folder that is empty or does not exist. The
  * folder appears when everything in it was verified and is durable; a repeated call continues an
- * interrupted one. The fences of locks continue above those that the living store gave out since the
- * backup, up to 1,000 requests per second.
+ * interrupted one. The restored store grants higher fences than the living store granted since the
+ * backup, unless that one got more than 1,000 lock requests a second on average.
  *
  * Throws NOT_A_STORE if there is no such backup, CORRUPT if it is damaged, INVALID_PATH if
- * `location` is not empty, and DISK_FULL.
+ * `location` is not empty or is a mount point, and DISK_FULL.
  */
 export async function restore(
   from: string | URL,
@@ -208,19 +212,26 @@ export async function restore(
   return await (await import("./backup/restore.ts")).restore(from, location, options);
 }
 
-/** Lists the complete backups in a folder or bucket, oldest first. Throws NOT_A_STORE if it has none, and CORRUPT. */
+/**
+ * Lists the complete backups in a folder or bucket, oldest first. Throws NOT_A_STORE if no backup was
+ * ever begun there, and CORRUPT.
+ */
 export async function listBackups(location: string | URL, options: ListBackupsOptions = {}): Promise<BackupInfo[]> {
   return await (await import("./backup/manage.ts")).listBackups(location, options);
 }
 
-/** Reads everything that the backups in a folder or bucket need, and reports what is missing or damaged. Throws NOT_A_STORE. */
+/**
+ * Reads everything that the backups in a folder or bucket need, and reports what is missing or
+ * damaged. Throws NOT_A_STORE if no backup was ever begun there.
+ */
 export async function verifyBackups(location: string | URL, options: VerifyBackupsOptions = {}): Promise<VerifyReport> {
   return await (await import("./backup/manage.ts")).verifyBackups(location, options);
 }
 
 /**
- * Removes all backups but the newest ones, and what only they needed. Throws RESOURCE_BUSY while a
- * backup is being made there, or was interrupted within the last hour.
+ * Removes all backups but the `keep` newest ones, and what only they needed. Throws RESOURCE_BUSY
+ * while a backup is being made there, or was interrupted within the last hour; NOT_A_STORE if no
+ * backup was ever begun there; and CORRUPT, before it removes a backup, if one that stays is damaged.
  */
 export async function pruneBackups(location: string | URL, options: PruneOptions): Promise<PruneReport> {
   return await (await import("./backup/manage.ts")).pruneBackups(location, options);

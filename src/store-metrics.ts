@@ -18,13 +18,16 @@ import type { Store } from "./store.ts";
 /** Options of `storeMetrics`. */
 export interface StoreMetricsOptions {
   /**
-   * `state`: processes, locks, events and tickets, which costs little. `counts`: objects and files, all of which it
-   * lists. Default `all`.
+   * `state`: processes, locks, events and tickets, at little cost. `counts`: objects and files; it lists all of them.
+   * Default `all`.
    */
   what?: "all" | "state" | "counts" | undefined;
   /** The location with the password, for a database that needs one. Default: the location of the store. */
   location?: string | URL | undefined;
-  /** The largest number of logs, consumers, boxes and buckets with series of their own, each. Default 200. */
+  /**
+   * How many logs get series of their own, how many consumers of a log, how many boxes, and how many buckets. The others
+   * are counted in `holdfast_metrics_omitted`. Default 200.
+   */
   namesMax?: number | undefined;
 }
 

@@ -46,7 +46,7 @@ export interface StoreOptions extends OpenOptions {
   lockTimeoutMs?: number | undefined;
   /** "fsync" acknowledges after a sync; "none" does not sync. Default "fsync". */
   durability?: "fsync" | "none" | undefined;
-  /** Shown to other processes by `locks list` and in LOCK_TIMEOUT, for example "till 3". */
+  /** Shown to other processes by `locks list` and in LOCK_TIMEOUT, for example "till 3". Default: none. */
   name?: string | undefined;
   /**
    * Only reads: joins no ground, takes no lock, and writes nothing, so no other process notices it. Calls that change
@@ -63,11 +63,11 @@ export interface AdoptOptions {
 
 /** Options of `store.locks()`. */
 export type StoreLocksOptions = Omit<PathLocksOptions, "leaseMs" | "create" | "id">;
-/** Options of `store.files()`. */
+/** Options of `store.files()`. `timeoutMs` defaults to the `lockTimeoutMs` of the store. */
 export type StoreFilesOptions = Omit<FilesOptions, "locks" | "leaseMs">;
-/** Options of `store.handoff()`. */
+/** Options of `store.handoff()`. `durability` defaults to that of the store. */
 export type StoreHandoffOptions = Omit<HandoffOptions, "leaseMs">;
-/** Options of `store.events()`. */
+/** Options of `store.events()`. `lockTimeoutMs` and `durability` default to those of the store. */
 export type StoreEventsOptions<E extends NewEvent = NewEvent> = Omit<EventStoreOptions<E>, "leaseMs">;
 
 /**
@@ -75,15 +75,15 @@ export type StoreEventsOptions<E extends NewEvent = NewEvent> = Omit<EventStoreO
  * closes a part, it is closed for all of them; the next call opens it again.
  */
 export interface Store extends AsyncDisposable {
-  /** The folder, as it was passed to `openStore`. */
+  /** The absolute path of the folder, "memory:", or the location in a database without its password. */
   readonly location: string;
-  /** The id in `holdfast.json`. */
+  /** The id of the store. It never changes. */
   readonly id: string;
   /** What the file system supports. */
   readonly capabilities: Capabilities;
   /** Path locks on the paths below `files/`, whether or not they exist. */
   locks(options?: StoreLocksOptions): Promise<PathLocks>;
-  /** The tree of plain files below `files/`. */
+  /** The tree of plain files below `files/`. Throws UNSUPPORTED for a store in a database. */
   files(options?: StoreFilesOptions): Promise<FileTree>;
   /** An event log. `log` is its name; default "main". */
   events<E extends NewEvent = NewEvent>(log?: string, options?: StoreEventsOptions<E>): Promise<EventStore<E>>;

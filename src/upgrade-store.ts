@@ -36,7 +36,7 @@ export type { FormatReport } from "./part/upgrade/formats.ts";
 
 /** Options of `upgradeStore`. */
 export interface UpgradeOptions {
-  /** Report only, and change nothing. Default false. */
+  /** Only reports, and changes nothing. Default false. */
   dryRun?: boolean | undefined;
 }
 

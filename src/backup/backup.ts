@@ -33,7 +33,7 @@ import { Copier } from "./write/copier.ts";
 
 /** How far a backup or a restore is. */
 export interface BackupProgress {
-  /** The part that is being copied, as a path in the store. */
+  /** The part that is being copied, as a path in the store, such as `events/main`. */
   readonly part: string;
   /** The number of files so far. */
   readonly files: number;
@@ -43,9 +43,9 @@ export interface BackupProgress {
 
 /** Options of `backup`. */
 export interface BackupOptions extends TargetOptions, Cancel {
-  /** Reads every file of the store and writes all of them again, instead of what is new. Default false. */
+  /** Reads and writes every file again, including those that the last backup has. Default false. */
   full?: boolean | undefined;
-  /** Called now and then. */
+  /** Called after each file. */
   onProgress?: ((progress: BackupProgress) => void) | undefined;
 }
 
@@ -55,9 +55,9 @@ export interface BackupInfo {
   readonly id: string;
   /** The id of the store. */
   readonly store: string;
-  /** When it began: everything that was acknowledged before is in it. */
+  /** When it began. Everything that was acknowledged before that is in it. */
   readonly startedAt: Date;
-  /** When it was complete. */
+  /** When it became complete. */
   readonly finishedAt: Date;
   /** The number of files in it. */
   readonly files: number;
@@ -139,7 +139,7 @@ async function claimTarget(target: BackupTarget, store: string): Promise<void> {
   throw holdfastError("WRONG_STORE", message, { path: target.shown, expected: store, found });
 }
 
-/** Both sides put their mark first and look for the other's then, so one of them sees the other. */
+/** Each side puts its own mark before it looks for the other's, so at least one of them sees the other. */
 async function mustNotBePruned(target: BackupTarget, id: string): Promise<void> {
   for await (const { name } of target.list(pruningFolder)) {
     await target.remove(`${unfinishedFolder}${id}.json`);
@@ -149,8 +149,8 @@ async function mustNotBePruned(target: BackupTarget, id: string): Promise<void> 
 }
 
 /**
- * Loads the files of the newest backup, and of those that were begun since. Returns the ids of these. A backup that
- * cannot be read is left out: its files are copied again.
+ * Loads the files of the newest backup that can be read, and of all unfinished ones. Returns the ids of the unfinished
+ * ones. A backup that cannot be read is left out: its files are copied again.
  */
 async function loadPrevious(target: BackupTarget, writer: BackupWriter, store: string): Promise<string[]> {
   const load = async (folder: string, id: string): Promise<boolean> => {

@@ -29,13 +29,13 @@ export interface ListBackupsOptions extends TargetOptions, Cancel {}
 
 /** Options of `verifyBackups`. */
 export interface VerifyBackupsOptions extends TargetOptions, Cancel {
-  /** Called now and then, with the number of blobs that were read, and of all. */
+  /** Called after each blob, a file of the target, with the number of blobs that were read and the total. */
   onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
 /** Options of `pruneBackups`. */
 export interface PruneOptions extends TargetOptions, Cancel {
-  /** How many backups stay, the newest ones. At least 1. */
+  /** How many of the newest backups stay, at least 1. Throws a RangeError for another number. */
   keep: number;
 }
 
@@ -45,7 +45,7 @@ export interface PruneReport {
   readonly removed: readonly string[];
   /** The ids of those that stay, oldest first. */
   readonly kept: readonly string[];
-  /** The number of bytes that this freed. */
+  /** How many bytes the target has less than before. */
   readonly freed: number;
 }
 
@@ -120,7 +120,7 @@ export async function pruneBackups(location: string | URL, options: PruneOptions
   await mustBeTarget(target);
   const { clock, random } = openMemory().ports;
   const mark = `${pruningFolder}${makeId(clock.wallMs(), random.bytes(16))}.json`;
-  // The mark first, then the look for backups in progress. A backup does it the other way round.
+  // Puts its mark before it looks for backups in progress; a backup puts its own before it looks for this one.
   await target.put(mark, Buffer.from("{}\n"));
   await target.settle();
   try {

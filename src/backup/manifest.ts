@@ -17,7 +17,7 @@ export const targetKind: RecordKind<{ readonly store: string }> = {
 export interface Manifest {
   readonly id: string;
   readonly store: string;
-  /** Every write that was acknowledged before is in it. By the clock of the machine that made it. */
+  /** When it began, by the clock of its machine. Every write that was acknowledged before that is in it. */
   readonly startedAtMs: number;
   readonly finishedAtMs: number;
   /** The blobs with its entries, one entry a line. */
@@ -50,7 +50,7 @@ export const manifestKind: RecordKind<Manifest> = {
   },
 };
 
-/** A backup that has not advanced for so long is abandoned. If it goes on after all, it fails at its end. */
+/** A backup that has not advanced for this long counts as abandoned. If it continues after all, it fails at its end. */
 export const abandonedMs = 3_600_000;
 
 export const completeFolder = "backups/";
@@ -62,7 +62,7 @@ export function manifestName(folder: string, id: string): string {
   return `${folder}${id}.json`;
 }
 
-/** Throws NOT_A_STORE if there never was a backup, as on a share that is not mounted. */
+/** Throws NOT_A_STORE if no backup was ever begun there, as on a share that is not mounted. */
 export async function mustBeTarget(target: BackupTarget): Promise<void> {
   if ((await target.find(targetRecord)) !== undefined) return;
   const message = `There are no backups in ${target.shown}: is it the right location, and is the share mounted?`;

@@ -35,7 +35,7 @@ import { sha256 } from "./write/backup-writer.ts";
 export interface RestoreOptions extends TargetOptions, Cancel {
   /** Id of the backup. Default: the newest one. */
   backup?: string | undefined;
-  /** Called now and then. */
+  /** Called after each file. */
   onProgress?: ((progress: BackupProgress) => void) | undefined;
 }
 

@@ -39,7 +39,7 @@ export interface ConsoleOptions {
   authorize?: ((request: IncomingMessage) => string | undefined | Promise<string | undefined>) | undefined;
   /**
    * True if browsers reach the console only by HTTPS: its cookie is then never sent without it.
-   * Default false.
+   * Default false; with `startConsole`, true if `tls` or `behindProxy` is set.
    */
   secure?: boolean | undefined;
   /** Called after each action, for a log of your own. Default: none. */

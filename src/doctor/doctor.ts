@@ -16,6 +16,7 @@ import { meetPeer } from "./peer.ts";
 import { verdictOf, type DoctorCheck, type DoctorReport } from "./report.ts";
 import { mustBeDirectory, withScratch } from "./scratch.ts";
 
+/** Options of `doctor`. */
 export interface DoctorOptions extends Waiting {
   /**
    * Also runs the two-machine part, with another process that examines the same directory. It proves something only

@@ -6,7 +6,7 @@ import type { Volume } from "../ports/disk.ts";
  */
 export type CheckVerdict = "good" | "limited" | "bad";
 
-/** "limited" can be used. "unusable" must not. */
+/** "limited": usable, with the limits that its checks name. "unusable": Holdfast must not be used here. */
 export type DoctorVerdict = "ok" | "limited" | "unusable";
 
 /** One question that `doctor` asked, and its answer. */

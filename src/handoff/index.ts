@@ -52,7 +52,7 @@ export type {
  * `stats`, `verify`.
  *
  * Throws NOT_A_STORE if there is no box and `create` is false, WRONG_STORE if the box has another
- * id than `id`, INVALID_PATH if `directory` is a file, and CROSS_DEVICE if directories of the box
+ * id than `id`, INVALID_PATH if `directory` is a file or a store, and CROSS_DEVICE if directories of the box
  * are on different file systems.
  *
  * @example
@@ -71,7 +71,7 @@ export async function openHandoff(directory: string | URL, options: HandoffOptio
 }
 
 /**
- * Locates a box. `location` is that directory, or a store that has a box of the given name (default
+ * Locates a box. `location` is its directory, or a store that has a box of the given name (default
  * "main"). Creates nothing. Throws INVALID_NAME.
  */
 export async function locateHandoff(

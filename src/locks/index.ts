@@ -175,9 +175,9 @@ export async function openPathLocks(root: string | URL, options: PathLocksOption
 }
 
 /**
- * Returns the path locks that are held below `root`, as `PathLocks.list` does. Creates nothing, and
- * works on a disk that is not writable; there, a holder whose death only a lock could prove is
- * reported as alive.
+ * Returns the path locks that are held below `root`, as `PathLocks.list` does. Returns an empty list
+ * if there are no path locks, and creates none. Works on a disk that is not writable; there, a holder
+ * whose death only a lock could prove is reported as alive.
  */
 export async function listPathLocks(
   root: string | URL,

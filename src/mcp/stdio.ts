@@ -11,7 +11,7 @@ export interface ServeMcpOptions extends Omit<McpOptions, "era"> {
   input?: Readable | undefined;
   /** Where answers go to. Default `process.stdout`. */
   output?: Writable | undefined;
-  /** Called with what went wrong beside the requests, such as a message that is not JSON. */
+  /** Called with each error that belongs to no request, such as a message that is not JSON. Default: none. */
   onProblem?: ((problem: Error) => void) | undefined;
 }
 

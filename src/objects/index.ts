@@ -27,8 +27,9 @@ export { startChecksum, type RunningChecksum } from "../format/running-checksum.
 /**
  * Opens the object store in `directory` and creates it if it does not exist. `memory:` opens a new
  * store in memory each time. `postgres://host/db?store=shop` is the object store of a store in a
- * database, for which the package `pg` must be installed. Throws NOT_A_STORE if there is none and `create` is false, WRONG_STORE
- * if it has another id than `id`.
+ * database, for which the package `pg` must be installed. Throws NOT_A_STORE
+ * if there is none and `create` is false, WRONG_STORE if it has another id than `id`, and INVALID_PATH if `directory` is
+ * a store.
  *
  * @example
  * ```ts

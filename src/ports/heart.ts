@@ -3,7 +3,7 @@ import type { DiskFile } from "./disk.ts";
 
 /** Options of a heartbeat. */
 export interface HeartOptions {
-  /** Time between two beats. */
+  /** Time between two beats, in milliseconds. */
   readonly everyMs: number;
   /**
    * The beat stops if the event loop did not turn for this long: a process that hangs permanently
@@ -11,13 +11,13 @@ export interface HeartOptions {
    */
   readonly stallMs: number;
   /**
-   * If a beat would start later than this after the previous one, by the later of both clocks, the
-   * heart stops: such a holder may have been judged dead, and must not look alive again.
+   * If a beat would start more than this after the previous one, by either of both clocks, the heart
+   * stops: such a holder may have been judged dead, and must not look alive again.
    */
   readonly gapMsMax: number;
-  /** The beat before the first one, if any. */
+  /** A beat that was written before this heart starts, if any; `gapMsMax` counts from it. */
   readonly after?: BeatTimes | undefined;
-  /** The count to begin with. */
+  /** The number of the first beat. */
   readonly from: number;
   /** The lease to record in each beat. Default: none. */
   readonly leaseMs?: number | undefined;

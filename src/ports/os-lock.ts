@@ -13,16 +13,17 @@ export interface OsLock {
 /** Options of `OsLock.open`. */
 export interface OsLockOptions {
   /**
-   * Content of the file while it is locked through this descriptor, for people; otherwise blanks of
-   * the same length, except after a killed holder. All that lock one file pass notes of the same
-   * length, or none. The lock is granted even if the note cannot be written. Default: none.
+   * A text for people, which the file contains while it is locked through this descriptor. Unlocking
+   * replaces it with blanks of the same length; a killed holder leaves it. All users of one file pass
+   * notes of the same length, or none. The lock is granted even if the note cannot be written.
+   * Default: none.
    */
   readonly note?: Uint8Array | undefined;
   /**
-   * Creates the file if it does not exist, also if it was deleted since it was opened. For a
-   * directory of several users, in which each must be able to open the file. With it no symbolic
-   * link is followed (ELOOP), because another user may have created one. Default: creates it with
-   * the mode that the umask leaves.
+   * Called to create the file if it does not exist, or was deleted since it was opened. For a
+   * directory of several users, each of whom must be able to open the file. With `make`, opening
+   * follows no symbolic link (ELOOP), because another user may have created it. Default: the file is
+   * created with the mode that the umask leaves.
    */
   readonly make?: (() => Promise<void>) | undefined;
 }
@@ -32,7 +33,7 @@ export interface OsLockWaiting {
   /** Cancels the wait. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Returns how long to pause before the next attempt, for a waiter that has waited for `waitedMs`
+   * Returns how long to pause before the next attempt; `waitedMs` is how long the caller has waited
    * (0 before the first attempt). A hint for a local volume, limited to 25 ms. Default: growing
    * pauses.
    */

@@ -23,13 +23,13 @@ export type PostgresTarget = string | URL | pg.Pool;
 /** @deprecated Use `PostgresTarget`. */
 export type PostgresPlace = PostgresTarget;
 
-/** Options of `PostgresStore.events`. */
+/** Options of `PostgresStore.events`. `lockTimeoutMs`, `durability` and `create` default to those of the store. */
 export type PostgresEventsOptions<E extends NewEvent = NewEvent> = Omit<
   EventStoreOptions<E>,
   "leaseMs" | "mode" | "id"
 >;
 
-/** Options of `PostgresStore.handoff`. */
+/** Options of `PostgresStore.handoff`. `durability` and `create` default to those of the store. */
 export type PostgresHandoffOptions = Omit<HandoffOptions, "leaseMs" | "id">;
 
 /** An open store in a database. Parts open on first use and are shared. */
@@ -69,9 +69,10 @@ const postgresOptions: OptionNames<PostgresOptions> = {
 /**
  * Opens a store in a database, and makes its schema in an empty one. Needs the package `pg`.
  *
- * Throws NOT_A_STORE and WRONG_STORE as the options demand, NEWER_FORMAT for the schema of a newer
- * release, UNSUPPORTED for one that `holdfast upgrade` must migrate and without `pg`, NO_PERMISSION,
- * RESOURCE_BUSY if every connection is in use, and IO_ERROR if the server does not answer.
+ * Throws NOT_A_STORE and WRONG_STORE as the options demand, NOT_A_STORE also if there is no such
+ * database, NEWER_FORMAT for the schema of a newer release, UNSUPPORTED if `holdfast upgrade` must
+ * migrate the schema or `pg` is not installed, NO_PERMISSION, RESOURCE_BUSY if every connection is in
+ * use, and IO_ERROR if the server does not answer.
  *
  * @example
  * ```ts
@@ -88,7 +89,8 @@ export async function openPostgres(target: PostgresTarget, options: PostgresOpti
 
 /**
  * Brings the schema of a database up to this release, and creates it in an empty one. Returns the
- * new versions. Throws NO_PERMISSION if the role may not create tables.
+ * numbers of the versions that it added; an empty list if the schema is of this release or a newer
+ * one. Throws NO_PERMISSION if the role may not create tables.
  */
 export async function upgradePostgres(target: PostgresTarget): Promise<number[]> {
   const database = await Database.open(target, nodeClock);

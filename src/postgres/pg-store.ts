@@ -39,7 +39,7 @@ export interface PostgresOptions extends OpenOptions {
   lockTimeoutMs?: number | undefined;
   /** "fsync" acknowledges after the server has synced; "none" does not wait for that. Default "fsync". */
   durability?: "fsync" | "none" | undefined;
-  /** Shown to other processes, for example "till 3". */
+  /** Shown to other processes, for example "till 3". Default: none. */
   name?: string | undefined;
 }
 
@@ -55,7 +55,7 @@ export interface PgPorts extends Pick<Ports, "clock" | "random" | "host"> {
   readonly makeScratch: MakeScratch;
 }
 
-/** Options of `PostgresStore.locks`. `timeoutMs`: how long an acquire waits by default. */
+/** Options of `PostgresStore.locks`. `timeoutMs` is that of every acquire; default 0: does not wait. */
 export type PgLocksOptions = Pick<PathLocksOptions, "timeoutMs">;
 
 /** To list locks only: nothing is written. */

@@ -161,8 +161,8 @@ export interface OperationMessage {
   /** The HTTP status of a response of the gateway. */
   status?: number | undefined;
   /**
-   * Append and publish store the properties that a subscriber of `start` sets here with the events or the ticket:
-   * as `trace` in their metadata.
+   * A subscriber of `start` can set properties here. Append and publish store them with the events or the ticket, as
+   * `trace` in their metadata.
    */
   readonly carrier?: Record<string, string> | undefined;
   /** What was stored with each of the delivered events, with the delivered ticket, or sent with the request. */

@@ -76,19 +76,19 @@ export interface SignalMessages {
   };
 }
 
-/** A place: the directory of a part or of a ground, or a location in a database. */
+/** Where it happened: in a part, in a ground, or in a database. */
 export interface PlaceSignal {
   /** The directory, or the location in a database without the password. */
   readonly location: string;
 }
 
-/** A lock. */
+/** The lock that a signal reports. */
 export interface LockSignal extends PlaceSignal {
   /** The paths that are locked or wanted. */
   readonly path: string;
 }
 
-/** An attempt at a ticket. */
+/** The attempt at a ticket that a signal reports. */
 export interface TicketSignal extends PlaceSignal {
   /** The id of the ticket. */
   readonly id: string;

@@ -5,9 +5,9 @@ import { FolderTarget } from "./folder-target.ts";
 import { openS3Target, type S3Options } from "./s3-target.ts";
 import type { BackupTarget } from "./target.ts";
 
-/** Options of every function that has a target. */
+/** Options of every function that reads or writes backups. */
 export interface TargetOptions {
-  /** For a target in S3. */
+  /** Access to the bucket. Only for a location that begins with `s3:`. Default: the environment. */
   s3?: S3Options | undefined;
 }
 

@@ -5,17 +5,20 @@ import { canonicalHash, sha256 } from "../../s3/signature/canonical-request.ts";
 import { encodeUri } from "../../s3/http/raw-target.ts";
 import { scopeText, sign, signingKey } from "../../s3/signature/signing-key.ts";
 
-/** Options of a target in S3. Each default is an environment variable that other S3 clients use, too. */
+/**
+ * Access to a bucket with backups. The defaults are environment variables that other S3 clients use, too. Without a key
+ * pair, the call throws NO_PERMISSION.
+ */
 export interface S3Options {
-  /** URL of the service. Default `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, or AWS itself. */
+  /** URL of the service. Default `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, or that of AWS. */
   readonly endpoint?: string | undefined;
-  /** Default `AWS_REGION`, `AWS_DEFAULT_REGION`, or "us-east-1". */
+  /** Region to sign for. Default `AWS_REGION`, `AWS_DEFAULT_REGION`, or "us-east-1". */
   readonly region?: string | undefined;
-  /** Default `AWS_ACCESS_KEY_ID`. */
+  /** Id of the key pair. Default `AWS_ACCESS_KEY_ID`. */
   readonly accessKeyId?: string | undefined;
-  /** Default `AWS_SECRET_ACCESS_KEY`. */
+  /** Secret of the key pair. Default `AWS_SECRET_ACCESS_KEY`. */
   readonly secretAccessKey?: string | undefined;
-  /** Default `AWS_SESSION_TOKEN`. */
+  /** Token of a temporary key pair. Default `AWS_SESSION_TOKEN`, or none. */
   readonly sessionToken?: string | undefined;
 }
 

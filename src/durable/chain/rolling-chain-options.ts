@@ -28,12 +28,12 @@ export interface RollingChainOptions<T> {
   readonly deltas?: DeltaKind<T> | undefined;
   /**
    * Number of slots of an epoch. Default 4096; fewer if the state is so large that they would take
-   * more than 64 MB.
+   * more than 64 MiB.
    */
   readonly slotsPerEpoch?: SlotsPerEpoch | undefined;
   /**
-   * Makes every append durable. False on a local disk if no process that saw a number survives a
-   * power cut (locks): the first process that opens the chain after a restart then starts a new
+   * Makes every append durable. Pass false on a local disk if no process that saw a number outlives
+   * a power cut, as with locks: the first process that opens the chain after a restart starts a new
    * epoch, and the numbers jump. A network mount always syncs. Default true.
    */
   readonly sync?: boolean | undefined;
@@ -57,8 +57,9 @@ export interface RollingEntry<T> {
 /** Options of `RollingChain.append`. */
 export interface AppendOptions {
   /**
-   * Returns new paths for each attempt, called before `change`. Files are created there before the
-   * slot, and stay if the slot is won. A single path becomes a second name of the slot's file.
+   * Called before `change`, once for each attempt; returns new paths. The append creates files there
+   * before the slot, and keeps them if it wins the slot. A single path becomes a second name of the
+   * slot's file.
    */
   readonly keepAs?: (() => readonly string[]) | undefined;
   /**
@@ -66,6 +67,6 @@ export interface AppendOptions {
    * database.
    */
   readonly beside?: readonly string[] | undefined;
-  /** Makes this append durable, even if the slots of the chain are not. Default: as the chain. */
+  /** Makes this append durable, even if the chain has `sync: false`. Default: the `sync` of the chain. */
   readonly sync?: boolean | undefined;
 }

@@ -62,8 +62,7 @@ interface Attempt<T> {
 }
 
 /**
- * A chain of states that removes old entries. Its numbers are won once and grow forever; its old
- * slots are deleted.
+ * A chain of states that deletes its old slots. Each number is won once, and the numbers only grow.
  */
 export class RollingChain<T> {
   protected readonly staging: Staging;

@@ -32,8 +32,8 @@ export interface GateHold extends Hold {
   /** Identifies the lock file. A process that holds a deleted file has another id. */
   readonly lockId: string;
   /**
-   * Frees the lock without waking the process that waits for it, for a holder that may continue in
-   * a moment. `release` hands over.
+   * Frees the lock without waking the process that waits for it, for a holder that may `resume` in
+   * a moment. To hand the lock over, `release`.
    */
   pause(): Promise<void>;
   /**

@@ -11,7 +11,7 @@ const growth = 1.5;
 /** Keeps the polls of many waiters apart. */
 const jitter = 0.3;
 
-/** The world of a waiter: clock, randomness, and hints. */
+/** The clock, the randomness and the hints that a waiter uses. */
 export interface ChangeSource {
   /** The ports that waiting needs. */
   readonly ports: Pick<Ports, "clock" | "random" | "watch">;

@@ -13,8 +13,8 @@ import { survivesJson } from "../model/state.ts";
 const everyDefault = 500;
 
 /**
- * Stores the state of a model beside the log. A snapshot never changes an answer, and can be
- * deleted at any time.
+ * How the state of a model is stored beside the log, so that a decision reads only newer events. A
+ * snapshot never changes an answer, and can be deleted at any time.
  */
 export interface SnapshotDefinition {
   /** The name of the model, and of its directory in `snapshots/` of the log. Each model needs its own. */

@@ -45,8 +45,8 @@ export function isErased(value: unknown): value is Erased {
 
 /**
  * Returns a tag such as "email:…" that is the same for the same value, so that a condition can
- * query for it. `secret` has at least 16 bytes and is stored outside the log: whoever knows it can
- * guess values. The tag is a pseudonym, and `forget` does not erase it.
+ * query for it. Store `secret` outside the log: whoever knows it can guess values. The tag is a
+ * pseudonym, and `forget` does not erase it. Throws a RangeError for a secret of less than 16 bytes.
  *
  * @example
  * ```ts

@@ -26,7 +26,7 @@ export interface AppendCondition<Type extends string = string> {
 export interface AppendOptions<Type extends string = string> extends Cancel {
   /** Appends only if this condition holds. Default: none. */
   condition?: AppendCondition<Type> | undefined;
-  /** How long to wait for the lock. Default: the `lockTimeoutMs` of the store. */
+  /** How long to wait for the lock. Default: the `lockTimeoutMs` of the log. */
   timeoutMs?: number | undefined;
 }
 /** The result of an append. */
@@ -67,7 +67,7 @@ export interface EventStoreOptions<E extends NewEvent = NewEvent> extends OpenOp
   durability?: "fsync" | "none" | undefined;
   /**
    * How the log publishes its length. Recorded when the log is created. Default: by the kind of
-   * file system.
+   * file system. A log in a database throws UNSUPPORTED.
    */
   mode?: LogMode | undefined;
   /**
@@ -165,7 +165,7 @@ export interface EventStore<E extends NewEvent = NewEvent> extends AsyncDisposab
 
 /** Options of `consume`. */
 export interface ConsumerOptions extends Cancel {
-  /** The largest number of events that one call of the handler receives. Default 1. */
+  /** The largest number of events that one call of the handler receives, at most 100,000. Default 1. */
   batch?: number | undefined;
   /** The position after which a new name starts; `head` starts with new events only. Default 0. */
   from?: number | "head" | undefined;

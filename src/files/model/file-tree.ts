@@ -117,7 +117,7 @@ export interface FilesOptions {
    * Default 120,000.
    */
   functionTimeoutMs?: number | undefined;
-  /** Does queued work of all processes in this process. False: only after `work()`. Default true. */
+  /** True: this process does the queued work of all processes. False: only while `work()` runs. Default true. */
   work?: boolean | undefined;
 }
 
@@ -304,7 +304,10 @@ export interface FileOperations extends AsyncDisposable {
 export interface RebuildOptions extends Cancel {
   /** Called now and then with the number of files done and the total. */
   onProgress?: ((done: number, total: number) => void) | undefined;
-  /** Stops using functions that other processes were opened with, and this one was not. Default false. */
+  /**
+   * Rebuilds the index without those functions of other processes that this one was opened without. Default false: the
+   * rebuild then throws INDEX_FAILED.
+   */
   forgetFunctions?: boolean | undefined;
 }
 

@@ -5,7 +5,7 @@ import type { Manifest } from "./manifest.ts";
 
 /** A box that a delivery can send to: a `Handoff`, or an object with its directory. */
 export interface SendTarget {
-  /** The absolute path of the box. */
+  /** The absolute path of the box, or its location in a database. */
   readonly directory: string;
 }
 
@@ -55,7 +55,8 @@ export interface Delivery extends Manifest, AsyncDisposable {
   /** Makes the ticket a dead letter. Throws CLAIM_LOST. */
   fail(reason: string): Promise<void>;
   /**
-   * Returns the ticket to the queue for `delayMs`. Neither counts an attempt nor records anything.
+   * Returns the ticket to the queue; it can be claimed again after `delayMs`. Neither counts an
+   * attempt nor records anything.
    * Throws CLAIM_LOST.
    */
   postpone(options: { delayMs: number }): Promise<void>;

@@ -27,7 +27,7 @@ export interface HandoffOptions extends OpenOptions {
         inFlight?: number | undefined;
       }
     | undefined;
-  /** How long `collect` keeps finished tickets. Default: forever. */
+  /** How long `collect` keeps tickets that are done or failed, and the ledger. Default: forever. */
   retention?:
     | {
         /** How long archived tickets stay. */
@@ -212,7 +212,7 @@ export interface Collected {
  * at a time. After `close` every method throws CLOSED.
  */
 export interface Handoff extends AsyncDisposable {
-  /** The absolute path of the box. */
+  /** The absolute path of the box, or its location in a database. */
   readonly directory: string;
   /**
    * Publishes a ticket with these files. It is durable when the promise resolves, and visible only

@@ -31,8 +31,8 @@ export interface AcquireOptions extends Waiting {
   /** A text for people, which `list` and LOCK_TIMEOUT report. Default: none. */
   tag?: string | undefined;
   /**
-   * Makes the lock re-entrant: paths that this hold covers do not block. The new hold ends no later
-   * than this one.
+   * Makes the lock re-entrant: paths that the hold `within` covers do not block. The new hold ends no
+   * later than `within`. Default: none.
    */
   within?: PathHold | undefined;
   /**

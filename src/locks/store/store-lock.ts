@@ -42,14 +42,13 @@ export interface StoreHold extends Hold {
   /** On one machine: identifies the lock file. A process that holds a deleted file has another id. */
   readonly lockId: string;
   /**
-   * On one machine only. Frees the lock without waking the process that waits for it: for a holder
-   * that may come again in a moment, and must not keep others out if it does not. `release` hands
-   * over.
+   * On one machine only. Frees the lock without waking the process that waits for it, for a holder
+   * that may `resume` in a moment. To hand the lock over, `release`.
    */
   pause?(): Promise<void>;
   /**
-   * Acquires the paused lock again, before those that wait. False if another process has acquired it
-   * meanwhile: then this hold is released.
+   * Acquires the paused lock again, before those that wait. Returns false if another process has
+   * acquired it meanwhile: then this hold is released.
    */
   resume?(): Promise<boolean>;
 }

@@ -10,7 +10,10 @@ export interface ObjectStoreOptions extends OpenOptions {
    * Default `fsync`.
    */
   durability?: "fsync" | "none" | undefined;
-  /** Bodies up to this many bytes are stored in the file of their version. Default 65,536. */
+  /**
+   * Bodies up to this many bytes are stored with the record of their version. Default 65,536; at most 16 MiB, or 1 MiB
+   * in a database.
+   */
   inlineMax?: number | undefined;
 }
 /** A bucket in the list of buckets. */
@@ -34,7 +37,7 @@ export interface Collected {
 
 /** An object store: buckets of versioned objects. After `close` every method throws CLOSED. */
 export interface ObjectStore extends AsyncDisposable {
-  /** The absolute path of the object store. */
+  /** The absolute path of the object store, or its location in a database. */
   readonly directory: string;
   /** How many keys this process caches. It does not grow with the number of keys that were put. */
   readonly keysInMemory: number;

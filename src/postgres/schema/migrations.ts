@@ -57,8 +57,8 @@ export async function openSchema(database: Database, { create }: { readonly crea
 }
 
 /**
- * Brings the schema up to this release, and returns the new versions. Throws NO_PERMISSION and
- * NEWER_FORMAT.
+ * Brings the schema up to this release, and returns the new versions. A newer schema stays as it is.
+ * Throws NO_PERMISSION.
  */
 export async function migrate(database: Database): Promise<number[]> {
   const made: number[] = [];

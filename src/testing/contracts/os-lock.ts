@@ -8,9 +8,9 @@ import { Contract, type ContractCheck } from "./contract.ts";
 
 /** Options of `osLockContract`. */
 export interface OsLockContractOptions {
-  /** True if the lock only reduces contention: a grant is not compared with its name. Default false. */
+  /** True for a lock on a share: it may be granted on a file that was replaced, so it only reduces contention. Default false. */
   readonly isShare?: boolean;
-  /** True if notes are written. Default: not on a share. */
+  /** True if the lock writes notes. Default: true, and false on a share. */
   readonly hasNotes?: boolean;
 }
 

@@ -10,7 +10,7 @@ import { World } from "./world.ts";
 
 /** Options of `explore`. */
 export interface ExploreOptions {
-  /** Gives up (`exhausted` is false) beyond this many states. Default 1,000,000. */
+  /** Stops after this many states, with `exhausted` false. Default 1,000,000. */
   readonly statesMax?: number | undefined;
   /**
    * Tries only schedules with at most this many switches away from an actor that could have

@@ -96,8 +96,8 @@ export interface Scenario {
   /** The wall clock of an actor's machine may jump by `ms`, `count` times in all. Default: none. */
   readonly clockJumps?: { readonly ms: number; readonly count: number };
   /**
-   * How often each trouble may happen. Default: never, except `stale`, which the quirks allow
-   * without limit.
+   * How often each kind of failure may happen. Default: never, except `stale`, which the quirks
+   * allow without limit.
    */
   readonly troubles?: Partial<Record<FaultKind, number>>;
   /** Errors that the disk may return, as often as `troubles` allows. Default: none. */
@@ -106,7 +106,7 @@ export interface Scenario {
   readonly powerCuts?: boolean;
   /** How many beats each heart makes. Default 0: silent from the start. */
   readonly beatsMax?: number;
-  /** Actors read each other's `/temp/<actor>`, so its steps are tried in every order too. Default false. */
+  /** True if actors read each other's `/temp/<actor>`: steps there are tried in every order, too. Default false. */
   readonly tempIsShared?: boolean;
 
   /**

@@ -180,7 +180,8 @@ export async function storeMetrics(store: Store, options: StoreMetricsOptions = 
  * Throws NOT_A_STORE, WRONG_STORE if `to` has the backups of another store, INVALID_PATH if `to` has
  * other files or lies in the store, RESOURCE_BUSY while old backups are pruned, UNSUPPORTED for a
  * store in a database or in memory, LOCK_TIMEOUT if a program holds a lock on the files for ten
- * minutes, and DISK_FULL; for a bucket, NO_SUCH_BUCKET, NO_PERMISSION and IO_ERROR.
+ * minutes, CLOSED if a prune gave it up because it had not advanced for an hour, and DISK_FULL; for a
+ * bucket, NO_SUCH_BUCKET, NO_PERMISSION and IO_ERROR.
  *
  * @example
  * ```ts

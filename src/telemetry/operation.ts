@@ -165,7 +165,7 @@ export interface OperationMessage {
    * `trace` in their metadata.
    */
   readonly carrier?: Record<string, string> | undefined;
-  /** What was stored with each of the delivered events, with the delivered ticket, or sent with the request. */
+  /** The properties that were stored with each delivered event or with the delivered ticket, or sent with the request. */
   readonly carried?: readonly Readonly<Record<string, string>>[] | undefined;
   /**
    * A subscriber of `start` can set it to run the operation in a context of its own. It must call `work` at once, and

@@ -224,7 +224,7 @@ export class RollingChain<T> {
   }
 
   /**
-   * Continues with `deltas` in a chain that was created without. Older releases refuse the chain
+   * Continues with `deltas` in a chain that was created without them. Older releases refuse the chain
    * afterwards.
    */
   async upgrade(id: string): Promise<void> {

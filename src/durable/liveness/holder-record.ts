@@ -17,7 +17,7 @@ export interface HolderRecord {
   readonly startedAtMs: number;
   /** Version of Holdfast that it runs. */
   readonly version: string;
-  /** It is dead when it is silent for this long. */
+  /** The holder is dead once it has been silent for this long. */
   readonly leaseMs: number;
   /** The boot id of its kernel. */
   readonly bootId: string;

@@ -76,8 +76,8 @@ export interface ServerQuirks {
   /** How far the clock that stamps files is ahead of the true time. Default 0. */
   readonly clockOffsetMs?: number;
   /**
-   * How OS locks work. `uncompared` is known to be wrong: a grant counts whatever the name leads
-   * to. Default `exclude`.
+   * How OS locks work. `uncompared` is known to be wrong: a grant counts even if the name leads to
+   * another file by now. Default `exclude`.
    */
   readonly osLocks?: "exclude" | "per machine" | "none" | "uncompared";
   /**

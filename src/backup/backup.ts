@@ -108,7 +108,7 @@ export async function backup(
     throw error;
   }
   const manifest = await writer.commit();
-  // What earlier runs had begun is in this one.
+  // This backup contains what interrupted runs had copied.
   for (const each of abandoned)
     if (!(await isAlive(target, each))) await target.remove(`${unfinishedFolder}${each}.json`);
   return infoOf(manifest);

@@ -17,14 +17,14 @@ export interface FileEntry {
   readonly mode?: number;
 }
 
-/** What a backup has at one path below the store. */
+/** The entry of a backup for one path below the store. */
 export type Entry =
   | FileEntry
   | { readonly kind: "directory"; readonly path: string }
   | { readonly kind: "link"; readonly path: string; readonly target: string }
   /** A second name of another file of this backup. */
   | { readonly kind: "same"; readonly path: string; readonly of: string }
-  /** The lock table of a ground: only how far its numbers had come. */
+  /** The lock table of a ground: only its highest number. */
   | { readonly kind: "table"; readonly path: string; readonly number: number; readonly deltas: boolean };
 
 /** One line of an index. */

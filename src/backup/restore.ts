@@ -47,18 +47,18 @@ export interface RestoreReport extends BackupInfo {
 
 const restoreOptions: OptionNames<RestoreOptions> = { backup: true, onProgress: true, signal: true, s3: true };
 
-/** Blobs that are read again and again, because many small files share one. */
+/** How many blobs stay in memory: many small files share one. */
 const blobsKept = 8;
 const writesAtOnce = 8;
 /** A larger file is written in pieces. */
 const smallBytes = 16 * 1024 * 1024;
 const noteName = "restoring.json";
-/** Numbers of a lock table that are skipped for each millisecond since the backup, and at least. */
+/** A restore skips this many numbers of a lock table for each millisecond since the backup, and at least `numbersMin`. */
 const numbersPerMs = 1;
 const numbersMin = 2 ** 24;
 /** A fence is a number of the table times this, plus a turn. */
 const turnsPerNumber = 65_536;
-/** Of the numbers that a fence can have, the jump takes at most this part of what is left. */
+/** The jump takes at most one in this many of the numbers that are left for fences. */
 const shareOfRest = 16;
 
 const noteKind: RecordKind<{ readonly backup: string }> = {

@@ -1,8 +1,8 @@
-// Copies all parts of a live store, in the order that makes the copy a state that a crash may leave.
+// Copies all parts of a live store, in an order that leaves the copy as a crash could have left the store.
 //
-// What says "done" is copied before what was done: positions of consumers, then tickets and their ledger, then
-// events, objects and files. So nothing in the copy is done without its effects. An effect may be there of something
-// that is not done yet, as after a crash, and is done again.
+// Records that say "done" are copied before the effects: positions of consumers, then tickets and their ledger, then
+// events, objects and files. So work that is done in the copy has its effects in the copy. Work that is not done there
+// may have some effects already, as after a crash, and is done again.
 import type { Ground } from "../durable/liveness/ground.ts";
 import { isThere } from "../durable/publish/directory.ts";
 import { StoreLayout } from "../durable/store/store-record.ts";

@@ -40,8 +40,8 @@ export function failureOf(error: unknown): CallToolResult {
 }
 
 const nextOf: Partial<Record<ErrorCode, string>> = {
-  NO_SUCH_FILE: "Look with `list` or `search` where it is; `changes` shows who moved or removed it.",
-  FILE_EXISTS: "Choose another path, or read what is there first.",
+  NO_SUCH_FILE: "Find it with `list` or `search`; `changes` shows who moved or removed it.",
+  FILE_EXISTS: "Choose another path, or read the existing file first.",
   INVALID_PATH: "Give a path relative to the root of the tree, with forward slashes, such as `src/main.ts`.",
   RESOURCE_BUSY: "Another agent works there. See `who`, do something else, and try again.",
   LOCK_TIMEOUT: "Another agent holds it. See `who`, do something else, and try again.",

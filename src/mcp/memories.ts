@@ -1,5 +1,5 @@
-// The memories of a session where the user extracts none: each archive becomes one file that search
-// finds.
+// The memories of a session if the user passes no function that extracts them: each archive becomes
+// one file that search finds.
 import type { Archive } from "../files/index.ts";
 
 export const memoriesDirectory = "memories";

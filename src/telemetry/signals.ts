@@ -6,11 +6,11 @@ import { channel } from "node:diagnostics_channel";
 export interface SignalMessages {
   /** A caller begins to wait for a lock that another process or caller holds. */
   "holdfast:lock.waiting": LockSignal;
-  /** A wait for a lock is over. */
+  /** A wait for a lock ended. */
   "holdfast:lock.waited": LockSignal & {
     /** How long the caller waited. */
     readonly waitedMs: number;
-    /** False if it gave up: the time was over, or it was aborted. */
+    /** False if it gave up: it timed out, or was aborted. */
     readonly acquired: boolean;
   };
   /** A lock was lost before its owner released it. Commits under it are refused. */

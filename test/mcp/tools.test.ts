@@ -62,7 +62,7 @@ it("edits of one file by many callers at once are all in it", async () => {
 });
 
 it("nothing that was not seen is replaced by a move, or removed", async () => {
-  const { ada, bob } = await pair();
+  const { ada, bob, files } = await pair();
   for (const path of ["a", "b", "d/x"]) await ada.call("write", { path, text: path, stamp: null });
   const list = async (): Promise<unknown> => (await ada.call("list", { path: "d", deep: true })).facts["stamp"];
   const listed = await list();

@@ -7,10 +7,10 @@ import { inParallel } from "../../durable/wait/in-parallel.ts";
 import { findIfThere, hasErrno } from "../../ports/disk-error.ts";
 import { readsAtOnce, type Copier } from "../write/copier.ts";
 
-/** A backup waits so long for programs that hold locks. */
+/** How long a backup waits for programs that hold locks. */
 const lockTimeoutMs = 600_000;
 
-/** What a walk found, besides files. */
+/** The files that a walk found, and the directories and links. */
 interface Walk {
   readonly files: string[];
   readonly others: Map<string, "directory" | "link">;
@@ -29,7 +29,7 @@ export class FilesCopy {
 
   /**
    * Copies the tree twice: first while programs change it, then, under a shared lock on all of it, what has changed
-   * since. So they wait only as long as it takes to look at every file, and the copy is that of one moment.
+   * since. So programs wait only while every file is checked again, and the copy is the tree at one moment.
    */
   async copy(signal: AbortSignal | undefined): Promise<void> {
     await this.#copyTree();
@@ -37,12 +37,12 @@ export class FilesCopy {
     await using _hold = await this.#locks.acquire("", options);
     const walk = await this.#copyTree();
     this.#dropGone(walk);
-    // Nobody can append while the lock is held, so the log has exactly the changes of this copy, or those that were
-    // announced and never made.
+    // Nobody can announce a change while the lock is held. So the log has exactly the changes of this copy, and those
+    // that were announced and never made.
     await this.#copyChanges();
   }
 
-  /** The sessions, and what their workers have to do, which is in the queue. */
+  /** Copies the sessions, the names of the user's functions, and what was given up. */
   async copySessions(): Promise<void> {
     const { sessions, directory } = this.#layout;
     for (const name of await this.#copier.names(this.#below(sessions)))
@@ -112,7 +112,7 @@ export class FilesCopy {
       if ((path === "files" || path.startsWith("files/")) && !there.has(path)) this.#copier.writer.entries.delete(path);
   }
 
-  /** A block that is folded meanwhile is in its segment, which is durable before the block goes. */
+  /** A block that is folded meanwhile is in its segment, which is durable before the block is removed. */
   async #copyChanges(): Promise<void> {
     const changes = this.#below(this.#layout.changes);
     for (;;) {

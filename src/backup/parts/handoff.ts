@@ -34,7 +34,7 @@ export class BoxCopy {
   readonly #box: Box;
   /** The path of the box in the store. */
   readonly #path: string;
-  /** Names in `archive/` when the backup began. What these tickets sent is published. */
+  /** Paths in `archive/` when the backup began. The tickets that these tickets sent are published. */
   readonly #archived = new Set<string>();
   readonly #tickets = new Map<string, Copied>();
   /** The tickets that the last scan met. All others were removed meanwhile. */
@@ -52,7 +52,7 @@ export class BoxCopy {
   }
 
   async copy(): Promise<void> {
-    // Reads most of the tickets while workers go on, so that they wait only for the listing.
+    // Reads most of the tickets while workers continue, so that they wait only for the listing.
     await this.#scan();
     await underScanGate(this.#box, async () => {
       this.#met = new Set();
@@ -73,7 +73,7 @@ export class BoxCopy {
     await this.#copier.copy(this.#below("box.json"));
   }
 
-  /** A ticket that is claimed stays so under the gate, and every other move leads to the last of these directories. */
+  /** Under the gate a claimed ticket stays claimed, and every other move leads to a directory that is listed later. */
   async #scan(): Promise<void> {
     for (const [room, depth] of [
       ["staging", 1],
@@ -217,7 +217,7 @@ export class BoxCopy {
   async #copyOwned(): Promise<void> {
     for (const shard of await this.#names("notes")) {
       const names = (await this.#names(`notes/${shard}`)).filter((name) => this.#tickets.has(name.slice(0, 36)));
-      // The last progress of a worker is replaced; all others are put once.
+      // A worker replaces its last note of progress; all other notes are put once.
       await this.#copier.copyAll(names.map((name) => this.#below(`notes/${shard}/${name}`)));
     }
   }

@@ -14,7 +14,7 @@ import { findRecord, isUnreadable } from "../../durable/publish/record-file.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import { readsAtOnce, type Copier } from "../write/copier.ts";
 
-/** The random part of the names in the directory of a key. */
+/** Length of the random part of the names in the directory of a key. */
 const incarnationLength = 26;
 
 export async function copyObjects(copier: Copier, ground: Ground, objects: string): Promise<void> {

@@ -17,9 +17,9 @@ import type { BackupTarget, TargetFile } from "./target.ts";
 
 /** Larger than any file of a target. */
 const bytesMax = 64 * 1024 * 1024;
-/** A file that a process was writing. */
+/** The name of a file that is being written. */
 const tempPattern = /^tmp-/;
-/** A file of that kind is a leftover if it is this old. */
+/** Such a file is a leftover if it is this old. */
 const leftoverMs = 24 * 3_600_000;
 
 export class FolderTarget implements BackupTarget {

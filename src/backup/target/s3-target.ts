@@ -64,7 +64,7 @@ class S3Target implements BackupTarget {
     const source = `/${this.#bucket}/${this.#key(from)}`.split("/").map(encodeUri).join("/");
     const headers = { "x-amz-copy-source": source };
     const { status } = await this.#service.send({ method: "PUT", key: this.#key(to), headers });
-    // Without the source, the first answer may have been lost: then the copy is there.
+    // If the source is gone, an earlier try may have moved it and lost its answer: then the copy exists.
     if (status === 404) return (await this.find(to)) !== undefined;
     await this.remove(from);
     return true;

@@ -1,4 +1,4 @@
-// BackupTarget: where backups are kept, as few operations as a folder and a bucket have in common.
+// BackupTarget: where backups are kept. It has only operations that a folder and a bucket have in common.
 
 /** A file of a target. */
 export interface TargetFile {

@@ -25,7 +25,7 @@ const packBytes = 4 * 1024 * 1024;
 /** After so many new bytes the unfinished backup is noted, so that the next one continues from there. */
 const bytesPerCheckpoint = 64 * 1024 * 1024;
 const msPerCheckpoint = 15_000;
-/** About how many lines a blob of the index has. The cuts depend on the lines, so that unchanged parts are shared. */
+/** About how many lines a blob of the index has. The cuts depend on the paths, so that unchanged parts are shared. */
 const linesPerIndex = 2_048;
 
 export interface WriterOptions {
@@ -76,7 +76,7 @@ export class BackupWriter {
     return this.#options.id;
   }
 
-  /** Marks this backup as unfinished, so that nothing that it needs is pruned, and finds what the target has. */
+  /** Marks this backup as unfinished, so that nothing that it needs is pruned, and lists the blobs of the target. */
   async begin(): Promise<void> {
     await this.#note(false);
     if (this.#options.isFull) return;
@@ -145,7 +145,7 @@ export class BackupWriter {
     return blob;
   }
 
-  /** Waits until everything that was put has its place. */
+  /** Puts the open pack into the target, so that its pieces have their blob. */
   async flush(): Promise<void> {
     const pack = this.#pack;
     this.#pack = { parts: [], length: 0, waiting: [] };
@@ -191,7 +191,7 @@ export class BackupWriter {
     if (bytes.length > packBytes / 2) return [await this.blob(bytes), 0, bytes.length];
     const pack = this.#pack;
     const offset = pack.length;
-    // The piece gets its blob when the pack is full, and the entry with it: nobody reads it before.
+    // The piece gets the name of its blob when the pack is put. Nobody reads the name before.
     const piece: [string, number, number] = ["", offset, bytes.length];
     pack.parts.push(bytes);
     pack.length += bytes.length;

@@ -17,7 +17,7 @@ import type { FileEntry } from "../model.ts";
 
 /** How many files are read at a time. */
 export const readsAtOnce = 16;
-/** A file that changes while it is read is read again so often. */
+/** A file that changes while it is read is read at most this many times. */
 const readsMax = 3;
 /** Two changes within this time may leave the same time stamp: file systems count in steps of up to two seconds. */
 const stampMs = 5_000;
@@ -31,11 +31,11 @@ const tableEpochKind: RecordKind<unknown> = {
 export interface CopyOptions {
   /** True for a file that is never changed under its name. Default false. */
   readonly isFinal?: boolean;
-  /** Only so many bytes of it. */
+  /** Copies only this many bytes. Default: all. */
   readonly length?: number;
-  /** Identifies the content of a file. Default: by the metadata of the file. */
+  /** Identifies the content of the file. Default: made from its metadata. */
   readonly stamp?: string;
-  /** True: its permissions matter, because it is a user's file. Default false. */
+  /** True to copy the permissions, as for a user's file. Default false. */
   readonly hasMode?: boolean;
 }
 
@@ -215,7 +215,7 @@ interface ReadFile {
   readonly isSame: boolean;
 }
 
-/** A rename or another name changes the ctime, and the content of a final file never changes. */
+/** Leaves out the ctime of a final file: a rename or a further link changes it, and the content never changes. */
 function stampOf({ identity, size, mtimeMs, ctimeMs }: FileStat, { isFinal = false }: CopyOptions): string {
   return [identity, size, mtimeMs, ...(isFinal ? [] : [ctimeMs])].join(" ");
 }

@@ -77,7 +77,7 @@ export function registerBackup(command: Command, run: Run): void {
       wrongUsage: "wrong usage, or TARGET has other files",
       missing: "there is no store in STORE: is the share mounted?",
       verificationFailed:
-        "the backup is complete but for some files, which are named, or a part of the store is damaged",
+        "the backup is complete except for the files that are named, or a part of the store is damaged",
       tryAgain: "old backups are being removed from TARGET, or a program held a lock on the files for too long",
     },
   });

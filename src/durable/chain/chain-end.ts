@@ -9,7 +9,7 @@ import type { ChainFiles } from "./slots.ts";
 
 const attemptsMax = 1000;
 /**
- * After a race with another writer, this process checks for slots of others before its next appends, this many times.
+ * After a race with another writer, this process checks for slots of others before each of this many appends.
  */
 const looksAfterMeeting = 64;
 /** An upgrade runs while no other process uses the chain, so it hardly ever loses a race. */

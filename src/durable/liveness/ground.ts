@@ -120,7 +120,7 @@ export class Ground implements AsyncDisposable, Liveness {
 
   /**
    * Opens the ground in `directory` for a process that reads, and writes nothing. The process joins
-   * when a session is requested, as every write does. If there is no ground, the id is empty.
+   * when a session is requested: every write requests one. If there is no ground, the id is empty.
    */
   static async openUnjoined(ports: Ports, directory: string, wanted: GroundOptions = {}): Promise<Ground> {
     const options = sessionOptionsOf(wanted);

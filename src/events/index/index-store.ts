@@ -88,7 +88,7 @@ export class IndexStore {
     try {
       await removeCovered(staging.disk, directory, ranges);
     } catch (error) {
-      // They only take space. The next build tries again.
+      // The files only take space. The next build tries again.
       if (!isHoldfastError(error)) throw error;
     }
   }

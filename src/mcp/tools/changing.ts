@@ -43,7 +43,7 @@ const edit = tool("edit", {
       .array(z.object({ old: z.string().min(1), new: text }))
       .min(1)
       .max(200),
-    stamp: z.string().optional().describe("From `read`: refuse if the file is another one by now"),
+    stamp: z.string().optional().describe("From `read`: refuse if the file has changed since"),
   }),
   does: "replaces",
   call: async (desk, { path: file, edits, stamp: ifStamp }, signal) => {

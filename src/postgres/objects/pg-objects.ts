@@ -133,7 +133,7 @@ export class PgObjects implements ObjectStore {
 
   async #close(): Promise<void> {
     await this.#leases.close();
-    // A collection removes a row that stays.
+    // If a row stays, a collection removes it.
     await this.#context.turns.close().catch(() => undefined);
   }
 }

@@ -1,5 +1,5 @@
-// PgBoxEnd: a box in a database as a side of a copy. Tickets arrive in transactions of some, after
-// their large files are committed.
+// PgBoxEnd: a box in a database as a side of a copy. Several tickets arrive in one transaction,
+// after their large files are committed.
 import { makeId } from "../../format/id.ts";
 import { bytesOf } from "../../handoff/transfer/box-folder.ts";
 import {

@@ -1,5 +1,5 @@
-// PgObjectsEnd: an object store in a database as a side of a copy. Keys arrive in transactions of
-// some, after their large bodies are committed.
+// PgObjectsEnd: an object store in a database as a side of a copy. Several keys arrive in one
+// transaction, after their large bodies are committed.
 import { holdfastError } from "../../errors.ts";
 import { settingsOf } from "../../objects/bucket/bucket-config.ts";
 import { partOf, type BodyFile } from "../../objects/model/entry.ts";
@@ -47,7 +47,7 @@ interface VersionRow extends Record<string, unknown> {
   readonly parts: unknown;
 }
 
-/** A version, and its body in blobs that are committed; undefined if the body belongs into the row. */
+/** A version, and its body in blobs that are committed; undefined if the body belongs in the row. */
 interface ReadyVersion {
   readonly version: CopiedVersion;
   readonly parts: readonly BodyFile[] | undefined;

@@ -32,7 +32,8 @@ export async function conflictOf(desk: Desk, path: string, seenStamp: string | n
   const now = await files.stat(path);
   const changes = await files.history({ under: path, limit: 5 });
   const seen = seenStamp === null ? undefined : desk.seen.find(path, seenStamp);
-  const diff = seen === undefined || now === undefined ? undefined : await differenceFrom(desk, path, seen);
+  const isShown = now !== undefined && !now.directory && now.size <= fileBytesMax;
+  const diff = seen === undefined || !isShown ? undefined : await differenceFrom(desk, path, seen);
   const facts = { path, stamp: now?.stamp ?? null, changes: changes.map(factsOf), diff };
   const lines = [
     now === undefined
@@ -54,8 +55,7 @@ export async function conflictOf(desk: Desk, path: string, seenStamp: string | n
 
 async function differenceFrom(desk: Desk, path: string, seen: string): Promise<string | undefined> {
   try {
-    const bytes = await (await desk.files()).read(path);
-    return bytes.length > fileBytesMax ? undefined : diffOf(seen, new TextDecoder().decode(bytes));
+    return diffOf(seen, new TextDecoder().decode(await (await desk.files()).read(path)));
   } catch {
     // It is gone again, or a directory now.
     return undefined;

@@ -61,11 +61,15 @@ export class Subscriptions {
     });
   }
 
+  /** Follows the tree again if that has failed, and somebody may have subscribed. */
+  resume(): void {
+    if (this.#uris === undefined || this.#uris.size > 0) this.follow();
+  }
+
   follow(): void {
     if (this.#following !== undefined) return;
     const { signal } = (this.#following = new AbortController());
-    // A tree that cannot be followed any more, such as a restored one, is reported by the next call.
-    void this.#follow(signal).catch(() => undefined);
+    void this.#follow(signal).catch(() => this.stop());
   }
 
   stop(): void {

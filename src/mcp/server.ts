@@ -78,15 +78,16 @@ export function createMcpServer(store: Workplace, options: McpOptions = {}): Mcp
     tasks: async () => await store.handoff!(box),
     memories: given === undefined ? memoriesDirectory : undefined,
   });
+  const subscriptions = new Subscriptions(server, () => desk, era);
   for (const { name, description, input, hints, call } of offered)
     server.registerTool(name, { description, inputSchema: input, annotations: hints }, async (args, { mcpReq }) => {
+      subscriptions.resume();
       try {
         return resultOf(await call(desk, args, mcpReq.signal));
       } catch (error) {
         return failureOf(error);
       }
     });
-  const subscriptions = new Subscriptions(server, () => desk, era);
   offerFiles(server, () => desk);
   if (era === "modern") subscriptions.follow();
   server.server.onclose = () => {

@@ -98,6 +98,8 @@ it("a lock keeps others out and lets its owner work, names its owner, and ends w
   });
   expect(refused.text).toContain("renaming");
   expect((await bob.call("who", { path: "src" })).text).toContain("src (tree) by ada");
+  await ada.call("lock", { path: "docs" });
+  expect(await ada.call("move", { from: "src/b", to: "docs" })).toMatchObject({ facts: { error: "RESOURCE_BUSY" } });
   // What is there can be read, and who did it.
   expect((await bob.call("changes", { under: "src" })).text).toContain("ada: moved src/b (was src/a)");
   expect(await ada.call("unlock", { lock: facts["lock"] })).toMatchObject({ isError: false });

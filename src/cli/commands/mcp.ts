@@ -103,13 +103,17 @@ class TreeWorkplace implements OpenWorkplace {
   }
 
   async files(options: OpenFilesOptions = {}): Promise<FileTree> {
-    return await (this.#tree ??= openFiles(this.#directory, { ...this.#options, ...options }));
+    this.#tree ??= openFiles(this.#directory, { ...this.#options, ...options });
+    // The next call tries again.
+    this.#tree.catch(() => (this.#tree = undefined));
+    return await this.#tree;
   }
 
   async handoff(box: string): Promise<Handoff> {
     const { leaseMs } = this.#options;
     const opened = this.#boxes.get(box) ?? openHandoff(`${this.#directory}/.holdfast/handoff/${box}`, { leaseMs });
     this.#boxes.set(box, opened);
+    opened.catch(() => this.#boxes.delete(box));
     return await opened;
   }
 

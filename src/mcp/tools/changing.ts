@@ -4,7 +4,7 @@ import { z } from "zod";
 import { isHoldfastError } from "../../index.ts";
 import { Refusal } from "../answer.ts";
 import { conflictOf } from "../history.ts";
-import { fileBytesMax, writtenCharsMax } from "../limits.ts";
+import { fileBytesMax } from "../limits.ts";
 import { tool, type Tool } from "../tool.ts";
 import { treeStampOf } from "../tree-stamp.ts";
 import { readText } from "./looking.ts";
@@ -14,7 +14,7 @@ const path = z.string().describe("Path relative to the root of the tree, such as
 /** A lone surrogate has no UTF-8: another text than the one that was passed would be written. */
 const text = z
   .string()
-  .max(writtenCharsMax)
+  .refine((given) => Buffer.byteLength(given) <= fileBytesMax, `a file has at most ${fileBytesMax} bytes here`)
   .refine((given) => !/\p{Surrogate}/u.test(given), "the text has half of a character pair");
 
 const write = tool("write", {
@@ -52,8 +52,6 @@ const edit = tool("edit", {
       const seen = await readText(desk, file, signal);
       if (ifStamp !== undefined && ifStamp !== seen.stamp) throw await conflictOf(desk, file, ifStamp);
       const body = edits.reduce((current, each, index) => replaceOnce(file, current, each, index), seen.text);
-      if (body.length > fileBytesMax)
-        throw new Refusal("TOO_LARGE", `${file} would have ${body.length} characters.`, "Split the file.");
       try {
         const { stamp = "" } = await files.write(file, body, { ifStamp: seen.stamp, within, signal });
         desk.seen.remember(file, stamp, body);
@@ -73,7 +71,11 @@ const edit = tool("edit", {
 function replaceOnce(file: string, body: string, edit: { old: string; new: string }, index: number): string {
   const at = body.indexOf(edit.old);
   const second = at < 0 ? -1 : body.indexOf(edit.old, at + 1);
-  if (at >= 0 && second < 0) return body.slice(0, at) + edit.new + body.slice(at + edit.old.length);
+  if (at >= 0 && second < 0) {
+    const edited = body.slice(0, at) + edit.new + body.slice(at + edit.old.length);
+    if (Buffer.byteLength(edited) <= fileBytesMax) return edited;
+    throw new Refusal("TOO_LARGE", `${file} would have more than ${fileBytesMax} bytes.`, "Split the file.");
+  }
   const lineAt = (position: number): number => body.slice(0, position).split("\n").length;
   const found = at < 0 ? "does not occur" : `occurs more than once, in lines ${lineAt(at)} and ${lineAt(second)}`;
   throw new Refusal(
@@ -95,7 +97,11 @@ const move = tool("move", {
   does: "replaces",
   call: async (desk, { from, to, replace_stamp: replaced }, signal) => {
     const [files, locks] = [await desk.files(), await desk.locks()];
-    const within = desk.holdOver(from, to) ?? desk.holdOver(from) ?? desk.holdOver(to);
+    const ends = [desk.holdOver(from), desk.holdOver(to)];
+    const within = desk.holdOver(from, to) ?? ends[0] ?? ends[1];
+    // A move is one grant: within the one lock, it would wait for the other.
+    if (ends.every((end) => end !== undefined && end !== desk.holdOver(from, to)))
+      throw new Refusal("RESOURCE_BUSY", `You hold one lock over ${from} and another one over ${to}.`, "Release both with `unlock`, and lock a directory above both."); // prettier-ignore
     await using hold = await locks.acquireMove(from, to, { within, timeoutMs, signal, tag: "move" });
     const target = await files.stat(to);
     if (target?.directory === true)

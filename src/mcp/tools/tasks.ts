@@ -36,16 +36,21 @@ const take = tool("task_take", {
     desk.mustHaveRoom();
     const delivery = await (await desk.tasks()).take({ waitMs: wait * 1000, signal });
     if (delivery === undefined) return { text: "There is no task now.", facts: { task: null } };
-    await desk.keepTask(delivery);
     const { id, key, group, attempt, files } = delivery;
-    const isOurs = files.some(({ name }) => name === textName);
-    const text = isOurs ? bounded(await delivery.text(textName)) : "";
-    const names = files.map(({ name, size }) => ({ name, size }));
-    const list = isOurs && files.length === 1 ? "" : `\nfiles: ${names.map(({ name, size }) => `${name} (${size} bytes)`).join(", ")}`; // prettier-ignore
-    return {
-      text: `task: ${id}\nattempt ${attempt}${list}\n\n${text}`,
-      facts: { task: id, key, group, attempt, text, files: names },
-    };
+    try {
+      const hasText = files.some(({ name }) => name === textName);
+      const text = hasText ? bounded(await delivery.text(textName)) : "";
+      await desk.keepTask(delivery);
+      const names = files.map(({ name, size }) => ({ name, size }));
+      const others = names.filter(({ name }) => name !== textName).map(({ name, size }) => `${name} (${size} bytes)`);
+      const list = others.length === 0 ? "" : `\nfiles: ${others.join(", ")}`;
+      const facts = { task: id, key, group, attempt, text, files: names };
+      return { text: `task: ${id}\nattempt ${attempt}${list}\n\n${text}`, facts };
+    } catch (error) {
+      // The model never learns of this claim.
+      await delivery[Symbol.asyncDispose]();
+      throw error;
+    }
   },
 });
 

@@ -19,6 +19,7 @@ import {
   findManifest,
   isDamage,
   listIds,
+  manifestName,
   pruningFolder,
   targetKind,
   targetRecord,
@@ -26,6 +27,7 @@ import {
   type Manifest,
 } from "./manifest.ts";
 import { copyStoreParts } from "./store-copy.ts";
+import { giveUp } from "./target/mark.ts";
 import { openTarget, type TargetOptions } from "./target/open-target.ts";
 import type { BackupTarget } from "./target/target.ts";
 import { BackupWriter, sha256 } from "./write/backup-writer.ts";
@@ -96,6 +98,7 @@ export async function backup(
   });
   await writer.begin();
   await mustNotBePruned(target, id);
+  await writer.findBlobs();
   const abandoned = full ? [] : await loadPrevious(target, writer, record.id);
   await using store = await createStore(ports, path, { create: false, name: "backup" });
   await using ground = await Ground.open(ports, new StoreLayout(path).ground, { create: false, name: "backup" });
@@ -110,7 +113,7 @@ export async function backup(
   const manifest = await writer.commit();
   // This backup contains what interrupted runs had copied.
   for (const each of abandoned)
-    if (!(await isAlive(target, each))) await target.remove(`${unfinishedFolder}${each}.json`);
+    if (!(await isAlive(target, each))) await giveUp(target, manifestName(unfinishedFolder, each));
   return infoOf(manifest);
 }
 
@@ -122,7 +125,7 @@ export function infoOf({ startedAtMs, finishedAtMs, ...manifest }: Manifest): Ba
 
 /** A target belongs to the store that used it first. Throws WRONG_STORE, and INVALID_PATH for a folder of other files. */
 async function claimTarget(target: BackupTarget, store: string): Promise<void> {
-  const bytes = await target.find(targetRecord);
+  let bytes = await target.find(targetRecord);
   if (bytes === undefined) {
     if (!(await target.isEmpty())) {
       const message = `${target.shown} is not empty and has no backups, so none was made there. Choose an empty folder, or a prefix of a bucket that nothing else uses.`;
@@ -130,7 +133,11 @@ async function claimTarget(target: BackupTarget, store: string): Promise<void> {
     }
     await target.put(targetRecord, encodeRecord(targetKind, { store }));
     await target.settle();
-    return await claimTarget(target, store);
+    bytes = await target.find(targetRecord);
+  }
+  if (bytes === undefined) {
+    const message = `${target.shown} does not keep what is put there: its ${targetRecord} is gone at once. No backup was made. Choose another target.`;
+    throw holdfastError("IO_ERROR", message, { path: target.shown });
   }
   const path = `${target.shown}/${targetRecord}`;
   const found = decodeRecord(targetKind, bytes, path).store;
@@ -139,11 +146,19 @@ async function claimTarget(target: BackupTarget, store: string): Promise<void> {
   throw holdfastError("WRONG_STORE", message, { path: target.shown, expected: store, found });
 }
 
-/** Each side puts its own mark before it looks for the other's, so at least one of them sees the other. */
+/**
+ * Each side puts its own mark before it looks for the other's, so at least one of them sees the other. The mark of a
+ * process that was killed counts until it is an hour old.
+ */
 async function mustNotBePruned(target: BackupTarget, id: string): Promise<void> {
-  for await (const { name } of target.list(pruningFolder)) {
-    await target.remove(`${unfinishedFolder}${id}.json`);
-    const message = `Old backups are being removed from ${target.shown} (${name}), so no backup was begun. Try again later. If that process was killed, the next prune completes it.`;
+  const nowMs = await target.nowMs();
+  for await (const { name, atMs } of target.list(pruningFolder)) {
+    if (nowMs - atMs >= abandonedMs) {
+      await giveUp(target, name);
+      continue;
+    }
+    await target.remove(manifestName(unfinishedFolder, id));
+    const message = `Old backups are being removed from ${target.shown} (${name}), so no backup was begun. Try again later. If that process was killed, its mark counts until it is an hour old.`;
     throw holdfastError("RESOURCE_BUSY", message, { path: target.shown, blockedBy: [], worthWaiting: true });
   }
 }

@@ -3,6 +3,7 @@ import type { Cancel, Problem, VerifyReport } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import { makeId } from "../format/id.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
+import type { Clock } from "../ports/clock.ts";
 import { openMemory } from "../ports/node/ports.ts";
 import { infoOf, isAlive, type BackupInfo } from "./backup.ts";
 import {
@@ -20,6 +21,7 @@ import {
   readBlob,
   unfinishedFolder,
 } from "./manifest.ts";
+import { giveUp, Mark } from "./target/mark.ts";
 import { openTarget, type TargetOptions } from "./target/open-target.ts";
 import type { BackupTarget } from "./target/target.ts";
 import { sha256 } from "./write/backup-writer.ts";
@@ -48,6 +50,9 @@ export interface PruneReport {
   /** How many bytes the target has less than before. */
   readonly freed: number;
 }
+
+/** A prune renews its mark this often. */
+const renewalMs = 600_000;
 
 const listOptions: OptionNames<ListBackupsOptions> = { signal: true, s3: true };
 const verifyOptions: OptionNames<VerifyBackupsOptions> = { onProgress: true, signal: true, s3: true };
@@ -119,20 +124,23 @@ export async function pruneBackups(location: string | URL, options: PruneOptions
   const target = await openTarget(location, options);
   await mustBeTarget(target);
   const { clock, random } = openMemory().ports;
-  const mark = `${pruningFolder}${makeId(clock.wallMs(), random.bytes(16))}.json`;
-  // Marks first, then checks for backups in progress. A backup marks first and then checks for prunes, so one of the two
-  // sees the other.
-  await target.put(mark, Buffer.from("{}\n"));
-  await target.settle();
+  const guard = new PruneGuard(target, clock, makeId(clock.wallMs(), random.bytes(16)));
+  // Puts its mark before it looks for backups in progress; a backup puts its own before it looks for this one.
+  await guard.begin();
   try {
     await mustBeIdle(target);
-    return await prune(target, keep, signal);
+    return await prune(target, guard, keep, signal);
   } finally {
-    await target.remove(mark);
+    await guard.end();
   }
 }
 
-async function prune(target: BackupTarget, keep: number, signal: AbortSignal | undefined): Promise<PruneReport> {
+async function prune(
+  target: BackupTarget,
+  guard: PruneGuard,
+  keep: number,
+  signal: AbortSignal | undefined,
+): Promise<PruneReport> {
   const ids = await listIds(target, completeFolder);
   const [removed, kept] = [ids.slice(0, -keep), ids.slice(-keep)];
   const needed = new Set<string>();
@@ -143,23 +151,83 @@ async function prune(target: BackupTarget, keep: number, signal: AbortSignal | u
     if (manifest === undefined) continue;
     for await (const entry of entriesOf(target, manifest, sha256))
       if (entry.kind === "file") for (const [blob] of entry.pieces) needed.add(blob);
+    await guard.keep();
   }
   // The manifests first: a backup that is listed has all of its blobs.
-  for (const id of removed) await target.remove(manifestName(completeFolder, id));
+  for (const id of removed) {
+    await guard.check();
+    await target.remove(manifestName(completeFolder, id));
+  }
   await target.settle();
   let freed = 0;
   for await (const { name, size } of target.list(blobFolder)) {
     signal?.throwIfAborted();
     const blob = findBlobIn(name);
+    await guard.keep();
     if (blob === undefined || needed.has(blob)) continue;
+    await guard.check();
     await target.remove(name);
     freed += size;
   }
   // The marks of processes that were killed while they pruned.
   const nowMs = await target.nowMs();
   for await (const { name, atMs } of target.list(pruningFolder))
-    if (nowMs - atMs >= abandonedMs) await target.remove(name);
+    if (nowMs - atMs >= abandonedMs) await giveUp(target, name);
   return { removed, kept, freed };
+}
+
+/** A backup may begin once the mark of a prune is `abandonedMs` old, so the prune renews it, and stops without it. */
+class PruneGuard {
+  readonly #clock: Clock;
+  readonly #mark: Mark;
+  readonly #lost: () => Error;
+  #renewedAt: readonly number[];
+
+  constructor(target: BackupTarget, clock: Clock, id: string) {
+    this.#clock = clock;
+    this.#lost = () => {
+      const message = `This process did not advance for an hour while it removed old backups from ${target.shown}, so another one may have begun a backup there. It stopped; every backup that is listed is whole. Run it again.`;
+      return holdfastError("CLOSED", message, {});
+    };
+    this.#mark = new Mark(target, `${pruningFolder}${id}.json`, this.#lost);
+    this.#renewedAt = this.#now();
+  }
+
+  async begin(): Promise<void> {
+    await this.#renew(this.#now());
+  }
+
+  /** Renews the mark if it is time. Throws CLOSED if a backup may have begun meanwhile. */
+  async keep(): Promise<void> {
+    const now = this.#now();
+    if (this.#passedMs(now) >= renewalMs) await this.#renew(now);
+  }
+
+  /** Call it right before each removal. Throws CLOSED as `keep` does. */
+  async check(): Promise<void> {
+    await this.keep();
+    await this.#mark.mustBeThere();
+    if (this.#passedMs(this.#now()) >= abandonedMs) throw this.#lost();
+  }
+
+  async end(): Promise<void> {
+    await this.#mark.remove();
+  }
+
+  async #renew(now: readonly number[]): Promise<void> {
+    if (this.#passedMs(now) >= abandonedMs) throw this.#lost();
+    await this.#mark.put(Buffer.from("{}\n"));
+    this.#renewedAt = now;
+  }
+
+  /** One clock may stand while the machine sleeps, the other may be set back. */
+  #now(): readonly number[] {
+    return [this.#clock.wallMs(), this.#clock.monotonicMs()];
+  }
+
+  #passedMs(now: readonly number[]): number {
+    return Math.max(...now.map((at, index) => at - (this.#renewedAt[index] ?? at)));
+  }
 }
 
 /** Removes backups that were begun and abandoned. Throws RESOURCE_BUSY for one that may be running. */
@@ -170,6 +238,6 @@ async function mustBeIdle(target: BackupTarget): Promise<void> {
       throw holdfastError("RESOURCE_BUSY", message, { path: target.shown, blockedBy: [], worthWaiting: true });
     }
     // From here on that backup cannot become complete.
-    await target.remove(manifestName(unfinishedFolder, id));
+    await giveUp(target, manifestName(unfinishedFolder, id));
   }
 }

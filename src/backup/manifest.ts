@@ -2,7 +2,7 @@
 import { isHoldfastError, holdfastError } from "../errors.ts";
 import { countOf, flagOf, listOf, objectOf, textOf } from "../format/decoding.ts";
 import { idTimeMs, isId } from "../format/id.ts";
-import { decodeRecord, encodeRecord, type RecordKind } from "../format/record.ts";
+import { decodeRecord, type RecordKind } from "../format/record.ts";
 import { blobOf, decodeEntry, type Entry } from "./model.ts";
 import type { BackupTarget } from "./target/target.ts";
 
@@ -56,6 +56,8 @@ export const abandonedMs = 3_600_000;
 export const completeFolder = "backups/";
 export const unfinishedFolder = "unfinished/";
 export const pruningFolder = "pruning/";
+/** Has a file for each mark that was removed from `unfinished/` or `pruning/` because its process seemed to be gone. */
+export const abandonedFolder = "abandoned/";
 export const blobFolder = "blobs/";
 
 export function manifestName(folder: string, id: string): string {
@@ -78,10 +80,6 @@ export function blobName(blob: string): string {
 export function findBlobIn(name: string): string | undefined {
   const blob = name.slice(name.lastIndexOf("/") + 1);
   return /^[0-9a-f]{64}$/.test(blob) && blobName(blob) === name ? blob : undefined;
-}
-
-export async function putManifest(target: BackupTarget, folder: string, manifest: Manifest): Promise<void> {
-  await target.put(manifestName(folder, manifest.id), encodeRecord(manifestKind, manifest));
 }
 
 /** Returns undefined if there is no such backup. Throws CORRUPT and NEWER_FORMAT. */

@@ -15,9 +15,9 @@ import type { Disk } from "../../ports/disk.ts";
 import type { Random } from "../../ports/random.ts";
 import type { BackupTarget, TargetFile } from "./target.ts";
 
-/** Larger than any file of a target. */
-const bytesMax = 64 * 1024 * 1024;
-/** The name of a file that is being written. */
+/** Larger than any file of a target: one line of an index with a file of 50 TB. */
+const bytesMax = 512 * 1024 * 1024;
+/** A file that a process was writing. */
 const tempPattern = /^tmp-/;
 /** Such a file is a leftover if it is this old. */
 const leftoverMs = 24 * 3_600_000;
@@ -29,6 +29,7 @@ export class FolderTarget implements BackupTarget {
   readonly #directory: string;
   readonly #made = new Set<string>();
   readonly #unsettled = new Set<string>();
+  #settling: Promise<void> = Promise.resolve();
 
   constructor({ disk, random }: { readonly disk: Disk; readonly random: Random }, directory: string) {
     this.#disk = disk;
@@ -61,10 +62,27 @@ export class FolderTarget implements BackupTarget {
     this.#unsettled.add(directory);
   }
 
+  adopt(name: string): void {
+    this.#unsettled.add(parentOf(this.#path(name)));
+  }
+
+  /** One at a time: what another call is syncing is not durable yet. */
   async settle(): Promise<void> {
-    for (const directory of this.#unsettled) {
-      if (await isThere(this.#disk, directory)) await syncNames(this.#disk, directory);
+    const settling = this.#settling.catch(() => undefined).then(() => this.#syncAll());
+    this.#settling = settling;
+    await settling;
+  }
+
+  async #syncAll(): Promise<void> {
+    for (const directory of [...this.#unsettled]) {
+      // Before the sync: it need not have what is put meanwhile.
       this.#unsettled.delete(directory);
+      try {
+        if (await isThere(this.#disk, directory)) await syncNames(this.#disk, directory);
+      } catch (error) {
+        this.#unsettled.add(directory);
+        throw error;
+      }
     }
   }
 
@@ -102,7 +120,8 @@ export class FolderTarget implements BackupTarget {
   }
 
   async isEmpty(): Promise<boolean> {
-    return (await listIfThere(this.#disk, this.#directory)).length === 0;
+    // A process that was killed during its first put leaves a file that is no other program's.
+    return (await listIfThere(this.#disk, this.#directory)).every((name) => tempPattern.test(name));
   }
 
   /** A process that was killed while it wrote leaves its file. */

@@ -69,7 +69,7 @@ export class S3Service {
     this.#keys = { id, secret, token: options.sessionToken ?? env["AWS_SESSION_TOKEN"] };
   }
 
-  /** Throws for every answer but success and "not found". */
+  /** Throws for every answer but success, and "not found" for what may be absent. */
   async send(request: S3Request): Promise<S3Answer> {
     for (let tries = 1, pauseMs = firstPauseMs; ; tries++, pauseMs *= 2) {
       const last = tries >= triesMax;
@@ -78,7 +78,7 @@ export class S3Service {
         return undefined;
       });
       if (answer !== undefined && (last || !retried.has(answer.status))) {
-        if (answer.status < 300 || (answer.status === 404 && answer.code !== "NoSuchBucket")) return answer;
+        if (answer.status < 300 || (answer.status === 404 && mayBeAbsent(request, answer))) return answer;
         throw this.#refused(request, answer);
       }
       await this.#clock.sleep(pauseMs);
@@ -145,6 +145,12 @@ export class S3Service {
   #shown({ key }: S3Request): string {
     return `s3://${this.#bucket}/${key}`;
   }
+}
+
+/** A listing or a put that finds nothing has met something else than the bucket. */
+function mayBeAbsent({ method, key, headers = {} }: S3Request, { code }: S3Answer): boolean {
+  if (method === "PUT") return headers["x-amz-copy-source"] !== undefined && code === "NoSuchKey";
+  return key !== "" && code !== "NoSuchBucket";
 }
 
 function baseOf(endpoint: string): URL {

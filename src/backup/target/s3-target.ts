@@ -39,6 +39,10 @@ class S3Target implements BackupTarget {
     await this.#service.send({ method: "PUT", key: this.#key(name), body });
   }
 
+  adopt(): void {
+    // As below.
+  }
+
   async settle(): Promise<void> {
     // A service has stored what it has acknowledged.
   }

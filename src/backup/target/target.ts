@@ -16,6 +16,8 @@ export interface BackupTarget {
   find(name: string): Promise<Uint8Array | undefined>;
   /** Writes or replaces a file, whole. It is durable after `settle`. */
   put(name: string, bytes: Uint8Array): Promise<void>;
+  /** Makes a file that another process has put, and perhaps not settled, durable with the next `settle`. */
+  adopt(name: string): void;
   /** Makes everything durable that was put before. */
   settle(): Promise<void>;
   /** Lists the files below a folder, which ends in a slash. */

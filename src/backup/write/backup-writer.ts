@@ -2,6 +2,7 @@
 // read again; small files share blobs.
 import { createHash, hash } from "node:crypto";
 import { holdfastError } from "../../errors.ts";
+import { encodeRecord } from "../../format/record.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { DiskFile } from "../../ports/disk.ts";
 import {
@@ -9,12 +10,13 @@ import {
   blobName,
   completeFolder,
   findBlobIn,
+  manifestKind,
   manifestName,
-  putManifest,
   unfinishedFolder,
   type Manifest,
 } from "../manifest.ts";
 import { encodeEntry, type Entry, type FileEntry, type Piece } from "../model.ts";
+import { Mark } from "../target/mark.ts";
 import type { BackupTarget } from "../target/target.ts";
 
 /** A large file is cut into blobs of this size. */
@@ -27,6 +29,8 @@ const bytesPerCheckpoint = 64 * 1024 * 1024;
 const msPerCheckpoint = 15_000;
 /** About how many lines a blob of the index has. The cuts depend on the paths, so that unchanged parts are shared. */
 const linesPerIndex = 2_048;
+/** It is cut after a line that makes it so long, too. */
+const indexBytes = 8 * 1024 * 1024;
 
 export interface WriterOptions {
   readonly clock: Clock;
@@ -52,6 +56,7 @@ export class BackupWriter {
   readonly previous: Map<string, FileEntry> = new Map<string, FileEntry>();
   readonly target: BackupTarget;
   readonly #options: WriterOptions;
+  readonly #mark: Mark;
   readonly #startedAtMs: number;
   /** The blobs in the target, with their sizes. */
   readonly #blobs = new Map<string, number>();
@@ -68,6 +73,10 @@ export class BackupWriter {
   constructor(target: BackupTarget, options: WriterOptions) {
     this.target = target;
     this.#options = options;
+    this.#mark = new Mark(target, manifestName(unfinishedFolder, options.id), () => {
+      const message = `Another process removed the mark of this backup from ${target.shown}, because it had not advanced for an hour, so it cannot become complete. Nothing was lost: back up again.`;
+      return holdfastError("CLOSED", message, {});
+    });
     this.#startedAtMs = options.clock.wallMs();
     this.#notedAtMs = options.clock.monotonicMs();
   }
@@ -76,9 +85,13 @@ export class BackupWriter {
     return this.#options.id;
   }
 
-  /** Marks this backup as unfinished, so that nothing that it needs is pruned, and lists the blobs of the target. */
+  /** Marks this backup as unfinished, so that nothing that it needs is pruned. */
   async begin(): Promise<void> {
     await this.#note(false);
+  }
+
+  /** Finds what the target has. Call it when no prune is in progress any more: one may remove what it finds. */
+  async findBlobs(): Promise<void> {
     if (this.#options.isFull) return;
     for await (const { name, size } of this.target.list(blobFolder)) {
       const blob = findBlobIn(name);
@@ -93,6 +106,7 @@ export class BackupWriter {
 
   /** Uses the bytes that an earlier backup has. */
   reuse(entry: FileEntry): void {
+    for (const [blob] of entry.pieces) this.target.adopt(blobName(blob));
     this.#add(entry);
   }
 
@@ -137,7 +151,8 @@ export class BackupWriter {
   /** Puts a blob, unless the target has it. Returns its name. */
   async blob(bytes: Uint8Array): Promise<string> {
     const blob = sha256(bytes);
-    if (this.#blobs.get(blob) !== bytes.length) {
+    if (this.#blobs.get(blob) === bytes.length) this.target.adopt(blobName(blob));
+    else {
       await this.target.put(blobName(blob), bytes);
       this.#blobs.set(blob, bytes.length);
       this.#added += bytes.length;
@@ -160,24 +175,24 @@ export class BackupWriter {
     await this.#noting;
     const index: string[] = [];
     let lines: string[] = [];
+    let length = 0;
     const cut = async (): Promise<void> => {
       if (lines.length > 0) index.push(await this.blob(Buffer.from(lines.join(""))));
-      lines = [];
+      [lines, length] = [[], 0];
     };
     for (const path of [...this.entries.keys()].sort()) {
       const entry = this.entries.get(path);
       if (entry === undefined) continue;
-      lines.push(`${encodeEntry(entry)}\n`);
-      if (lines.length >= 8 * linesPerIndex || cutsAfter(path)) await cut();
+      const line = `${encodeEntry(entry)}\n`;
+      lines.push(line);
+      length += line.length;
+      if (lines.length >= 8 * linesPerIndex || length >= indexBytes || cutsAfter(path)) await cut();
     }
     await cut();
     const manifest = this.#manifest(index, true);
-    await putManifest(this.target, unfinishedFolder, manifest);
-    await this.target.settle();
-    const [from, to] = [manifestName(unfinishedFolder, this.id), manifestName(completeFolder, this.id)];
-    if (await this.target.move(from, to)) return manifest;
-    const message = `Another process removed the mark of this backup from ${this.target.shown}, because it had not advanced for an hour. Nothing was lost: back up again.`;
-    throw holdfastError("CLOSED", message, {});
+    await this.#mark.put(encodeRecord(manifestKind, manifest));
+    await this.#mark.move(manifestName(completeFolder, this.id));
+    return manifest;
   }
 
   /** Notes how far the backup is, so that the next one continues from there. */
@@ -227,11 +242,15 @@ export class BackupWriter {
       // Files of a pack that another caller is writing at this moment come with the next note.
       const [settled, rest] = [fresh.filter(isSettled), fresh.filter((entry) => !isSettled(entry))];
       this.#fresh.push(...rest);
-      const text = settled.map((entry) => `${encodeEntry(entry)}\n`).join("");
-      if (text !== "") this.#noted.push(await this.blob(Buffer.from(text)));
+      let text = "";
+      for (const [index, entry] of settled.entries()) {
+        text += `${encodeEntry(entry)}\n`;
+        if (text.length < indexBytes && index < settled.length - 1) continue;
+        this.#noted.push(await this.blob(Buffer.from(text)));
+        text = "";
+      }
     }
-    await putManifest(this.target, unfinishedFolder, this.#manifest(this.#noted, false));
-    await this.target.settle();
+    await this.#mark.put(encodeRecord(manifestKind, this.#manifest(this.#noted, false)));
   }
 
   #manifest(index: readonly string[], isComplete: boolean): Manifest {

@@ -213,12 +213,7 @@ class Restoring {
       await this.#disk.createFile(path, bytes, { sync: true, mode });
       return;
     }
-    // The owner must be able to write the rest of it.
-    await this.#disk.createFile(path, new Uint8Array(), {
-      sync: false,
-      mode: mode === undefined ? mode : mode | 0o600,
-    });
-    const file = await this.#disk.open(path, "write");
+    const file = await this.#disk.open(path, "create", { mode });
     let length = 0;
     try {
       for (const piece of pieces) {

@@ -69,6 +69,11 @@ export interface OpenFileOptions {
    * renames any more. Default false.
    */
   readonly isBulk?: boolean | undefined;
+  /**
+   * Only with `create`: mode of the file, less the umask; a file that nobody may write can be
+   * written through this handle. Default 0o666.
+   */
+  readonly mode?: number | undefined;
 }
 
 /**

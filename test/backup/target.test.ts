@@ -7,6 +7,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { blobName, completeFolder, listIds } from "../../src/backup/manifest.ts";
 import { FolderTarget } from "../../src/backup/target/folder-target.ts";
 import { giveUp } from "../../src/backup/target/mark.ts";
+import { openS3Target } from "../../src/backup/target/s3-target.ts";
 import { BackupWriter } from "../../src/backup/write/backup-writer.ts";
 import { backup, listBackups, pruneBackups, verifyBackups } from "../../src/index.ts";
 import type { Disk } from "../../src/ports/disk.ts";
@@ -217,5 +218,9 @@ describe("a service", () => {
     const site = await makeSite();
     await expect(backup(site.live, "s3://backups/shop", { s3 })).rejects.toMatchObject({ code: "IO_ERROR" });
     expect(requests.length).toBeLessThan(5);
+    const target = await openS3Target("s3://backups/shop", s3);
+    await expect(target.put("blobs/aa/first", Buffer.from("1"))).rejects.toMatchObject({ code: "IO_ERROR" });
+    await expect(target.isEmpty()).rejects.toMatchObject({ code: "IO_ERROR" });
+    expect(await target.find("blobs/aa/first")).toBeUndefined();
   });
 });

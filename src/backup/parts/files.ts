@@ -5,15 +5,17 @@ import { FilesLayout } from "../../files/tree/layout.ts";
 import type { PathLocks } from "../../locks/path/path-locks.ts";
 import { inParallel } from "../../durable/wait/in-parallel.ts";
 import { findIfThere, hasErrno } from "../../ports/disk-error.ts";
+import type { Entry } from "../model.ts";
 import { readsAtOnce, type Copier } from "../write/copier.ts";
 
 /** How long a backup waits for programs that hold locks. */
 const lockTimeoutMs = 600_000;
 
-/** The files that a walk found, and the directories and links. */
+/** What a walk found. */
 interface Walk {
   readonly files: string[];
-  readonly others: Map<string, "directory" | "link">;
+  /** By path: directories, and links with their targets. */
+  readonly others: Map<string, Entry>;
 }
 
 export class FilesCopy {
@@ -34,12 +36,15 @@ export class FilesCopy {
   async copy(signal: AbortSignal | undefined): Promise<void> {
     await this.#copyTree();
     const options = { mode: "tree", shared: true, tag: "backup", timeoutMs: lockTimeoutMs, signal } as const;
-    await using _hold = await this.#locks.acquire("", options);
+    await using hold = await this.#locks.acquire("", options);
     const walk = await this.#copyTree();
     this.#dropGone(walk);
-    // Nobody can announce a change while the lock is held. So the log has exactly the changes of this copy, and those
-    // that were announced and never made.
+    for (const path of walk.files)
+      if (this.#copier.torn.has(path)) this.#problem(`${path} may be torn: it changed each time it was read.`);
+    // Nobody can append while the lock is held, so the log has exactly the changes of this copy, or those that were
+    // announced and never made.
     await this.#copyChanges();
+    await hold.assertHeld();
   }
 
   /** Copies the sessions, the names of the user's functions, and what was given up. */
@@ -65,15 +70,7 @@ export class FilesCopy {
   async #copyTree(): Promise<Walk> {
     const walk: Walk = { files: [], others: new Map() };
     await this.#walk("files", walk);
-    for (const [path, kind] of walk.others) {
-      if (kind === "directory") this.#copier.directory(path);
-      else
-        this.#copier.writer.add({
-          kind: "link",
-          path,
-          target: await this.#copier.disk.readLink(this.#copier.at(path)),
-        });
-    }
+    for (const entry of walk.others.values()) this.#copier.writer.add(entry);
     const missing = await this.#copier.copyAll(walk.files, { hasMode: true });
     for (const path of missing) this.#copier.writer.entries.delete(path);
     return { ...walk, files: walk.files.filter((path) => this.#copier.writer.entries.has(path)) };
@@ -81,7 +78,7 @@ export class FilesCopy {
 
   async #walk(directory: string, walk: Walk): Promise<void> {
     const { disk } = this.#copier;
-    walk.others.set(directory, "directory");
+    walk.others.set(directory, { kind: "directory", path: directory });
     const below: string[] = [];
     const names = await this.#copier.names(directory).catch((error: unknown) => {
       if (hasErrno(error, "ESTALE", "ELOOP")) return [];
@@ -90,18 +87,22 @@ export class FilesCopy {
     await inParallel(names, readsAtOnce, async (name) => {
       const path = `${directory}/${name}`;
       const target = await disk.readLink(this.#copier.at(path)).catch(() => undefined);
+      // A link is copied as it was then: it may vanish or become a file in the next moment.
       const kind = target === undefined ? (await findIfThere(disk.stat(this.#copier.at(path))))?.kind : "link";
-      if (kind === "file") walk.files.push(path);
-      else if (kind === "link") walk.others.set(path, "link");
+      if (target !== undefined) walk.others.set(path, { kind: "link", path, target });
+      else if (kind === "file") walk.files.push(path);
       else if (kind === "directory") below.push(path);
-      else if (kind === "other") this.#problem(path, "It is neither a file nor a directory nor a link.");
-      else if (name.includes("\uFFFD")) this.#problem(path, "Its name is not valid UTF-8.");
+      else if (kind === "other") this.#leave(path, "It is neither a file nor a directory nor a link.");
+      else if (name.includes("\uFFFD")) this.#leave(path, "Its name is not valid UTF-8.");
     });
     for (const path of below) await this.#walk(path, walk);
   }
 
-  #problem(path: string, why: string): void {
-    const problem = `${path} is not in the backup: ${why}`;
+  #leave(path: string, why: string): void {
+    this.#problem(`${path} is not in the backup: ${why}`);
+  }
+
+  #problem(problem: string): void {
     if (!this.#copier.writer.problems.includes(problem)) this.#copier.writer.problems.push(problem);
   }
 
@@ -115,7 +116,7 @@ export class FilesCopy {
   /** A block that is folded meanwhile is in its segment, which is durable before the block is removed. */
   async #copyChanges(): Promise<void> {
     const changes = this.#below(this.#layout.changes);
-    for (;;) {
+    for (let before = ""; ;) {
       const missing: string[] = [];
       for (const name of await this.#copier.names(changes)) {
         if (await this.#copier.copy(`${changes}/${name}`, { isFinal: true })) continue;
@@ -129,6 +130,13 @@ export class FilesCopy {
         );
       }
       if (missing.length === 0) return;
+      // The same ones twice: these are no files, and another program made them. Everything else is copied.
+      const after = missing.sort().join("\n");
+      if (after === before) {
+        for (const path of missing) this.#leave(path, "It has the name of a change, and is not a file.");
+        return;
+      }
+      before = after;
       this.#copier.writer.drop(changes);
     }
   }

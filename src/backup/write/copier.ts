@@ -44,8 +44,10 @@ export class Copier {
   readonly disk: Disk;
   readonly store: string;
   readonly writer: BackupWriter;
+  /** Files that changed each time they were read, and were not copied as they are since. */
+  readonly torn: Set<string> = new Set<string>();
   /** The first path of each file that has several names, by identity. */
-  readonly #names = new Map<string, string>();
+  readonly #names = new Map<string, { readonly path: string; readonly stat: FileStat }>();
 
   constructor(ports: Ports, store: string, writer: BackupWriter) {
     this.ports = ports;
@@ -73,10 +75,11 @@ export class Copier {
     for (let reads = 1; ; reads++) {
       const read = await this.#read(path, from, options);
       if (read === undefined) return false;
-      if (read.isSame || reads >= readsMax) {
-        this.writer.add(read.entry);
-        return true;
-      }
+      if (!read.isSame && reads < readsMax) continue;
+      this.writer.add(read.entry);
+      if (read.isSame) this.torn.delete(path);
+      else this.torn.add(path);
+      return true;
     }
   }
 
@@ -85,12 +88,22 @@ export class Copier {
     const stat = await this.disk.findStat(this.at(path));
     if (stat?.kind !== "file") return false;
     const first = this.#names.get(stat.identity);
-    if (first !== undefined && first !== path && this.writer.entries.get(first)?.kind === "file") {
-      this.writer.add({ kind: "same", path, of: first });
+    if (first !== undefined && first.path !== path && (await this.#isSame(first, stat))) {
+      this.writer.add({ kind: "same", path, of: first.path });
       return true;
     }
-    this.#names.set(stat.identity, path);
+    this.#names.set(stat.identity, { path, stat });
     return await this.copy(path, options);
+  }
+
+  /**
+   * Two names of one file, and not of two files of which one got the inode that the other left: the first name still
+   * leads there, and the content is that of then. Another name changes the ctime.
+   */
+  async #isSame({ path, stat }: { readonly path: string; readonly stat: FileStat }, now: FileStat): Promise<boolean> {
+    if (this.writer.entries.get(path)?.kind !== "file") return false;
+    if (stat.size !== now.size || stat.mtimeMs !== now.mtimeMs) return false;
+    return (await this.disk.findStat(this.at(path)))?.identity === now.identity;
   }
 
   /** Copies these files, several at a time. Returns those that do not exist. */

@@ -85,7 +85,7 @@ export class NodeDisk implements Disk {
   async open(path: string, mode: "read" | "write" | "create", options: OpenFileOptions = {}): Promise<DiskFile> {
     const isBulk = options.isBulk === true && mode === "read";
     const open = async (): Promise<number> =>
-      isBulk ? this.#calls.openBulk(path) : this.#calls.open(path, flagsOf[mode]);
+      isBulk ? this.#calls.openBulk(path) : this.#calls.open(path, flagsOf[mode], options.mode);
     const fd = await attempt("open", path, () => (mode === "create" ? open() : this.#withFreshHandle(path, open)));
     return new NodeFile(path, fd, this.#calls, this.#syncs);
   }

@@ -4,6 +4,7 @@ import type { Cancel } from "../common.ts";
 import { encodeEpochOf } from "../durable/chain/only-epoch.ts";
 import {
   ensureDirectory,
+  isLink,
   isThere,
   listIfThere,
   parentOf,
@@ -79,10 +80,32 @@ export async function restore(
   const target = await openTarget(from, options);
   await mustBeTarget(target);
   const manifest = await chooseBackup(target, options.backup);
-  await mustBeEmpty(ports.disk, path);
-  const work = new Restoring(ports, target, { directory: path, manifest, options });
-  const fencesAbove = await work.run();
-  return { ...infoOf(manifest), fencesAbove };
+  return await alone(ports, path, async () => {
+    await mustBeEmpty(ports.disk, path);
+    const work = new Restoring(ports, target, { directory: path, manifest, options });
+    const fencesAbove = await work.run();
+    return { ...infoOf(manifest), fencesAbove };
+  });
+}
+
+/** Runs one restore into a folder at a time: two of them would write into the same files. Throws RESOURCE_BUSY. */
+async function alone<T>(ports: Ports, directory: string, run: () => Promise<T>): Promise<T> {
+  await ensureDirectory(ports.disk, parentOf(directory));
+  const path = `${directory}.restoring.lock`;
+  const lock = await ports.osLock.open(path);
+  try {
+    if (!(await lock.tryLock())) {
+      const message = `Another process is restoring a backup to ${directory}. Wait for it, or name another folder.`;
+      throw holdfastError("RESOURCE_BUSY", message, { path: directory, blockedBy: [], worthWaiting: true });
+    }
+    try {
+      return await run();
+    } finally {
+      await unlinkIfThere(ports.disk, path);
+    }
+  } finally {
+    await lock.close();
+  }
 }
 
 /** Throws NOT_A_STORE if there is no such backup, and CORRUPT. */
@@ -303,6 +326,9 @@ class Restoring {
     const path = `${this.#directory}/${name}`;
     await this.#directoryAt(parentOf(path));
     await removeTree(this.#disk, path);
+    // On a file system that ignores case, the directory may be another link.
+    const above = parentOf(`/${name}`).slice(1);
+    if (above !== "" && (await this.#disk.hasLink(this.#directory, above))) throw unfit(name, this.#target.shown);
     if (this.#disk.symbolicLink === undefined) throw diskError("ENOSYS", "link", path);
     await this.#disk.symbolicLink(target, path);
   }
@@ -314,6 +340,11 @@ class Restoring {
       await this.#disk.mkdir(path);
     } catch (error) {
       if (!hasErrno(error, "EEXIST")) throw error;
+      // Left by an interrupted restore.
+      if (path !== this.#directory && (await isLink(this.#disk, path))) {
+        await removeTree(this.#disk, path);
+        await this.#disk.mkdir(path);
+      }
     }
     this.#made.add(path);
   }
@@ -332,11 +363,14 @@ class Restoring {
   }
 }
 
-/** Throws CORRUPT if one entry lies below another that is not a directory: a link there would lead out of the store. */
+/**
+ * Throws CORRUPT if one entry lies below another that is not a directory: a link there would lead out of the store. Also
+ * for one that has the name of our note.
+ */
 function mustFit(entries: readonly Entry[], where: string): void {
   const kinds = new Map<string, Entry["kind"]>();
   for (const { path, kind } of entries) {
-    if (kinds.has(path)) throw unfit(path, where);
+    if (kinds.has(path) || path.split("/", 1)[0] === noteName) throw unfit(path, where);
     kinds.set(path, kind);
   }
   for (const entry of entries) {

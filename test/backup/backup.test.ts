@@ -58,6 +58,7 @@ describe("a restored backup", () => {
 describe("a damaged backup", () => {
   test.each<[string, readonly Entry[]]>([
     ["leads out of the store", [{ kind: "directory", path: "../evil" }]],
+    ["takes the place of our note", [{ kind: "directory", path: "restoring.json" }]],
     ["has an absolute path", [{ kind: "directory", path: "/tmp/evil" }]],
     ["lies below a link", [{ kind: "link", path: "a", target: "/tmp" }, { kind: "directory", path: "a/evil" }]], // prettier-ignore
     [

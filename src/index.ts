@@ -180,8 +180,9 @@ export async function storeMetrics(store: Store, options: StoreMetricsOptions = 
  * Throws NOT_A_STORE, WRONG_STORE if `to` has the backups of another store, INVALID_PATH if `to` has
  * other files or lies in the store, RESOURCE_BUSY while old backups are pruned, UNSUPPORTED for a
  * store in a database or in memory, LOCK_TIMEOUT if a program holds a lock on the files for ten
- * minutes, CLOSED if a prune gave it up because it had not advanced for an hour, and DISK_FULL; for a
- * bucket, NO_SUCH_BUCKET, NO_PERMISSION and IO_ERROR.
+ * minutes, LOCK_LOST if another process removed the backup's own lock on them, CLOSED if a process
+ * gave the backup up because it had not advanced for an hour, and DISK_FULL; for a bucket,
+ * NO_SUCH_BUCKET, NO_PERMISSION and IO_ERROR.
  *
  * @example
  * ```ts
@@ -203,7 +204,8 @@ export async function backup(
  * backup, unless that one got more than 1,000 lock requests a second on average.
  *
  * Throws NOT_A_STORE if there is no such backup, CORRUPT if it is damaged, INVALID_PATH if
- * `location` is not empty or is a mount point, and DISK_FULL.
+ * `location` is not empty or is a mount point, RESOURCE_BUSY while another restore into it is in
+ * progress, and DISK_FULL.
  */
 export async function restore(
   from: string | URL,
@@ -232,7 +234,8 @@ export async function verifyBackups(location: string | URL, options: VerifyBacku
 /**
  * Removes all backups but the `keep` newest ones, and what only they needed. Throws RESOURCE_BUSY
  * while a backup is being made there, or was interrupted within the last hour; NOT_A_STORE if no
- * backup was ever begun there; and CORRUPT, before it removes a backup, if one that stays is damaged.
+ * backup was ever begun there; CORRUPT, before it removes a backup, if one that stays is damaged; and
+ * CLOSED if it stood still for an hour, so that another process gave it up.
  */
 export async function pruneBackups(location: string | URL, options: PruneOptions): Promise<PruneReport> {
   return await (await import("./backup/manage.ts")).pruneBackups(location, options);

@@ -147,8 +147,11 @@ async function prune(
   for (const id of kept) {
     // An index that cannot be read stops this: nobody knows what it needs.
     const manifest = await findManifest(target, completeFolder, id);
-    for (const blob of manifest?.index ?? []) needed.add(blob);
-    if (manifest === undefined) continue;
+    if (manifest === undefined) {
+      const message = `The backup ${id} vanished from ${target.shown} while old backups were being removed: another process does the same. Nothing was removed. Run it again.`;
+      throw holdfastError("RESOURCE_BUSY", message, { path: target.shown, blockedBy: [], worthWaiting: true });
+    }
+    for (const blob of manifest.index) needed.add(blob);
     for await (const entry of entriesOf(target, manifest, sha256))
       if (entry.kind === "file") for (const [blob] of entry.pieces) needed.add(blob);
     await guard.keep();

@@ -80,7 +80,9 @@ export async function restore(
   const target = await openTarget(from, options);
   await mustBeTarget(target);
   const manifest = await chooseBackup(target, options.backup);
+  await mustBeEmpty(ports.disk, path);
   return await alone(ports, path, async () => {
+    // Another restore may have ended a moment ago.
     await mustBeEmpty(ports.disk, path);
     const work = new Restoring(ports, target, { directory: path, manifest, options });
     const fencesAbove = await work.run();

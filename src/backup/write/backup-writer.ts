@@ -60,6 +60,7 @@ export class BackupWriter {
   readonly #startedAtMs: number;
   /** The blobs in the target, with their sizes. */
   readonly #blobs = new Map<string, number>();
+  readonly #adopted = new Set<string>();
   #pack: Pack = { parts: [], length: 0, waiting: [] };
   #fresh: FileEntry[] = [];
   #noted: string[] = [];
@@ -106,7 +107,7 @@ export class BackupWriter {
 
   /** Uses the bytes that an earlier backup has. */
   reuse(entry: FileEntry): void {
-    for (const [blob] of entry.pieces) this.target.adopt(blobName(blob));
+    for (const [blob] of entry.pieces) this.#adopt(blob);
     this.#add(entry);
   }
 
@@ -151,7 +152,7 @@ export class BackupWriter {
   /** Puts a blob, unless the target has it. Returns its name. */
   async blob(bytes: Uint8Array): Promise<string> {
     const blob = sha256(bytes);
-    if (this.#blobs.get(blob) === bytes.length) this.target.adopt(blobName(blob));
+    if (this.#blobs.get(blob) === bytes.length) this.#adopt(blob);
     else {
       await this.target.put(blobName(blob), bytes);
       this.#blobs.set(blob, bytes.length);
@@ -199,6 +200,14 @@ export class BackupWriter {
   async note(): Promise<void> {
     this.#noting = this.#noting.then(() => this.#note(true));
     await this.#noting;
+  }
+
+  /** One sync of a folder after it was listed makes everything durable that was found in it. */
+  #adopt(blob: string): void {
+    const name = blobName(blob);
+    const folder = name.slice(0, name.lastIndexOf("/"));
+    if (!this.#adopted.has(folder)) this.target.adopt(name);
+    this.#adopted.add(folder);
   }
 
   /** A blob with this file and others. */

@@ -1,7 +1,16 @@
 // Where backups are kept: what a process that slept, was killed, or meets a strange service does there.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { existsSync, mkdirSync, readdirSync, rmSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { blobName, completeFolder, listIds } from "../../src/backup/manifest.ts";
@@ -9,7 +18,7 @@ import { FolderTarget } from "../../src/backup/target/folder-target.ts";
 import { giveUp } from "../../src/backup/target/mark.ts";
 import { openS3Target } from "../../src/backup/target/s3-target.ts";
 import { BackupWriter } from "../../src/backup/write/backup-writer.ts";
-import { backup, listBackups, pruneBackups, verifyBackups } from "../../src/index.ts";
+import { backup, listBackups, pruneBackups, restore, verifyBackups } from "../../src/index.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
@@ -64,6 +73,34 @@ describe("a backup whose mark was removed", () => {
     });
     await expect(writer.commit()).rejects.toMatchObject({ code: "CLOSED" });
     expect(await listIds(target, completeFolder)).toEqual([]);
+  });
+
+  test("slept while a prune removed a blob that it counts on: it fails, and the next one is whole", async () => {
+    const site = await makeSite();
+    await site.store.files();
+    const write = (letter: string): void =>
+      writeFileSync(join(site.live, "files/large"), Buffer.alloc(2_000_000, letter));
+    for (const letter of "AB") {
+      write(letter);
+      await backup(site.live, site.target);
+    }
+    write("A");
+    const commit = BackupWriter.prototype.commit;
+    const sleepy = vi.spyOn(BackupWriter.prototype, "commit").mockImplementation(async function (this: BackupWriter) {
+      sleepy.mockRestore();
+      await this.note();
+      const before = Date.now() / 1000 - 2 * hour;
+      utimesSync(join(site.target, "unfinished", `${this.id}.json`), before, before);
+      await pruneBackups(site.target, { keep: 1 });
+      return await commit.call(this);
+    });
+    await expect(backup(site.live, site.target)).rejects.toMatchObject({ code: "CLOSED" });
+    expect(await listBackups(site.target)).toHaveLength(1);
+    expect(await verifyBackups(site.target)).toMatchObject({ ok: true });
+    await backup(site.live, site.target);
+    expect(await verifyBackups(site.target)).toMatchObject({ ok: true });
+    await restore(site.target, site.copy);
+    expect(readFileSync(join(site.copy, "files/large"), "utf8").slice(0, 3)).toBe("AAA");
   });
 
   test("fails as a command, too", async () => {

@@ -103,7 +103,8 @@ async function alone<T>(ports: Ports, directory: string, run: () => Promise<T>):
     try {
       return await run();
     } finally {
-      await unlinkIfThere(ports.disk, path);
+      // One that stays does no harm, and the store is restored.
+      await unlinkIfThere(ports.disk, path).catch(() => undefined);
     }
   } finally {
     await lock.close();

@@ -125,7 +125,8 @@ export async function pruneBackups(location: string | URL, options: PruneOptions
   await mustBeTarget(target);
   const { clock, random } = openMemory().ports;
   const guard = new PruneGuard(target, clock, makeId(clock.wallMs(), random.bytes(16)));
-  // Puts its mark before it looks for backups in progress; a backup puts its own before it looks for this one.
+  // Marks first, then checks for backups in progress. A backup marks first and then checks for prunes, so one of the two
+  // sees the other.
   await guard.begin();
   try {
     await mustBeIdle(target);

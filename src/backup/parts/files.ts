@@ -41,8 +41,8 @@ export class FilesCopy {
     this.#dropGone(walk);
     for (const path of walk.files)
       if (this.#copier.torn.has(path)) this.#problem(`${path} may be torn: it changed each time it was read.`);
-    // Nobody can append while the lock is held, so the log has exactly the changes of this copy, or those that were
-    // announced and never made.
+    // Nobody can announce a change while the lock is held. So the log has exactly the changes of this copy, and those
+    // that were announced and never made.
     await this.#copyChanges();
     await hold.assertHeld();
   }

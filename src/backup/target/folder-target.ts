@@ -17,7 +17,7 @@ import type { BackupTarget, TargetFile } from "./target.ts";
 
 /** Larger than any file of a target: one line of an index with a file of 50 TB. */
 const bytesMax = 512 * 1024 * 1024;
-/** A file that a process was writing. */
+/** The name of a file that is being written. */
 const tempPattern = /^tmp-/;
 /** Such a file is a leftover if it is this old. */
 const leftoverMs = 24 * 3_600_000;

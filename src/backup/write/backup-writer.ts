@@ -91,7 +91,7 @@ export class BackupWriter {
     await this.#note(false);
   }
 
-  /** Finds what the target has. Call it when no prune is in progress any more: one may remove what it finds. */
+  /** Lists the blobs of the target. Call it when no prune is in progress any more: a prune may remove some of them. */
   async findBlobs(): Promise<void> {
     if (this.#options.isFull) return;
     for await (const { name, size } of this.target.list(blobFolder)) {

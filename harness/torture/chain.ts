@@ -18,7 +18,7 @@ class ChainWithoutCheck<T> extends RollingChain<T> {
 
 export const chainTask: TortureTask = {
   promise: "loses no append and gives out no number twice",
-  longRuns: [{ seed: 1, seconds: 20, atLeast: { appends: 200, kills: 10, stops: 50, livesOver: 1 }, epochsMin: 11 }],
+  longRuns: [{ seed: 1, seconds: 10, atLeast: { appends: 200, kills: 10, stops: 50, livesOver: 1 }, epochsMin: 11 }],
   sabotage: { about: "believes a link without a second look", seed: 2 },
   tellsInside: false,
 

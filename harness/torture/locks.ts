@@ -31,7 +31,7 @@ export const redoTask: TortureTask = {
 export const locksTask: TortureTask = {
   promise: "keeps conflicting holders apart on a nested tree, though holders are killed and holds broken",
   // The table rolls meanwhile.
-  longRuns: [{ seed: 5, seconds: 20, atLeast: { appends: 100, kills: 10, livesOver: 1 }, epochsMin: 3 }],
+  longRuns: [{ seed: 5, seconds: 10, atLeast: { appends: 100, kills: 10, livesOver: 1 }, epochsMin: 3 }],
   ...countersTask(["a/x", "a/y", "b/x"]),
 };
 

@@ -17,7 +17,7 @@ const pages = ["one", "two", "three"] as const;
 
 export const filesTask: TortureTask = {
   promise: "loses no acknowledged update, and no file of a directory that is moved, added or removed",
-  longRuns: [{ seed: 8, seconds: 20, atLeast: { appends: 50, kills: 10, stops: 20, livesOver: 1 } }],
+  longRuns: [{ seed: 8, seconds: 10, atLeast: { appends: 50, kills: 10, stops: 20, livesOver: 1 } }],
   sabotage: { about: "reads under no lock and then writes", seed: 9 },
   leaseMs: 300,
   dawdling: 0.003,

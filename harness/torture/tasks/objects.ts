@@ -23,7 +23,7 @@ let promised = 0;
 
 export const objectsTask: TortureTask = {
   promise: "loses no version and gives none twice",
-  longRuns: [{ seed: 1, seconds: 20, atLeast: { appends: 100, kills: 10, stops: 30, livesOver: 1 } }],
+  longRuns: [{ seed: 1, seconds: 10, atLeast: { appends: 100, kills: 10, stops: 30, livesOver: 1 } }],
   sabotage: { about: "acknowledges a version before it is linked", seed: 3 },
   tellsInside: false,
   dawdling: 0.01,

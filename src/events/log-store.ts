@@ -7,7 +7,7 @@ import type { Ports } from "../ports/ports.ts";
 import { traceMethods } from "../telemetry/trace.ts";
 import { CheckedEvents, mustExist, type CheckedAppend, type CheckedRead, type CheckedRetag } from "./checked-events.ts";
 import { workOn } from "./follow/log-work.ts";
-import { hasDamagedHeader } from "./log/format/segment.ts";
+import { isSegment } from "./log/format/segment.ts";
 import { encodeContent } from "./log/format/line.ts";
 import type { EventCodec } from "./model/codec.ts";
 import type { Appended, EventStoreOptions } from "./model/event-store.ts";
@@ -60,7 +60,7 @@ export class LogEventStore<E extends NewEvent> extends CheckedEvents<E> {
     this.#access = access;
   }
 
-  /** A log opens although the header of a segment is damaged: the events before it can be read. */
+  /** A log opens although a segment is damaged: the events before the damage can be read. */
   async open(): Promise<this> {
     await this.#openedOrDamage();
     return this;
@@ -142,7 +142,7 @@ export class LogEventStore<E extends NewEvent> extends CheckedEvents<E> {
   }
 
   /**
-   * Returns the open log, or the damaged header of a segment that keeps it from opening. Each later
+   * Returns the open log, or the damage of a segment that keeps it from opening. Each later
    * call tries to open it again, since the segment may be repaired meanwhile.
    */
   async #openedOrDamage(): Promise<OpenedLog | { readonly damage: unknown }> {
@@ -150,8 +150,7 @@ export class LogEventStore<E extends NewEvent> extends CheckedEvents<E> {
       return await this.#opened();
     } catch (error) {
       const { ports, directory } = this.#context;
-      if (!isHoldfastError(error, "CORRUPT") || !(await hasDamagedHeader(ports.disk, directory, error.path)))
-        throw error;
+      if (!isHoldfastError(error, "CORRUPT") || !(await isSegment(ports.disk, directory, error.path))) throw error;
       return { damage: error };
     }
   }

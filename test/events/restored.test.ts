@@ -256,7 +256,9 @@ describe("the head of an open log", () => {
       bytes[at] = (bytes[at] ?? 0) ^ 1;
       writeFileSync(path, bytes);
       rmSync(join(directory, "head"));
-      expect(await failureOf(open(directory))).toMatchObject({ code: "CORRUPT", path });
+      const damaged = await open(directory);
+      expect(await failureOf(listOf(damaged.read()))).toMatchObject({ code: "CORRUPT", path });
+      expect(await failureOf(append(damaged, "more"))).toMatchObject({ code: "CORRUPT", path });
       expect(await verifyEvents(directory)).toMatchObject({ ok: false });
       expect(existsSync(join(directory, "head"))).toBe(false);
     }
@@ -308,7 +310,9 @@ describe.each(modes)("a newest segment that is shorter than its published length
     expect(readFileSync(path)).toHaveLength(600);
     expect(await failureOf(listOf(store.read()))).toMatchObject({ code: "CORRUPT" });
     await store.close();
-    expect(await failureOf(open(directory))).toMatchObject({ code: "CORRUPT", path });
+    const again = await open(directory);
+    expect(await failureOf(listOf(again.read()))).toMatchObject({ code: "CORRUPT", path });
+    expect(await failureOf(append(again, "behind the hole"))).toMatchObject({ code: "CORRUPT", path });
     expect(await verifyEvents(directory)).toMatchObject({ ok: false });
     expect(segments(directory)).toHaveLength(1);
   });

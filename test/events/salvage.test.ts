@@ -325,7 +325,15 @@ it("damage that is found after a restart is reported with its line, and repaired
   changeBoot(directory);
   const { path, from } = placeOf(directory, 20);
   poke(path, from + 60, "#");
-  expect(await failureOf(openEvents(directory))).toMatchObject({ code: "CORRUPT", path });
+  const store = await openEvents(directory);
+  const read: SequencedEvent[] = [];
+  const reading = (async () => {
+    for await (const event of store.read()) read.push(event);
+  })();
+  expect(await failureOf(reading)).toMatchObject({ code: "CORRUPT", path });
+  expect(read).toHaveLength(19);
+  expect(await failureOf(store.append({ type: "Next", data: 1 }))).toMatchObject({ code: "CORRUPT", path });
+  await store.close();
   const report = await verifyEvents(directory);
   expect(report.problems[0]).toMatchObject({ severity: "damage", path, byte: from });
   expect(await listOf(salvageEvents(directory, "all", { upTo: 19 }))).toHaveLength(19);

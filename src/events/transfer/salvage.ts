@@ -50,13 +50,13 @@ export async function* readSound(
 ): AsyncGenerator<SequencedEvent, void> {
   const { upTo = Infinity, limit = Infinity, backwards = false, signal } = options;
   let good = 0;
-  let isCut = false;
   try {
     for await (const chunk of linesUpTo(log, Infinity, signal)) for (const { line } of chunk) good = lastOf(line);
   } catch (error) {
     if (!isHoldfastError(error, "CORRUPT")) throw error;
-    isCut = upTo > good;
   }
+  // Without the head, damage in the last lines looks like the end. The log did not open, so it is not the end.
+  const isCut = upTo > good;
   if (backwards && isCut) throw damage;
   let count = 0;
   for await (const event of readUpTo(log, items, { ...options, upTo: Math.min(upTo, good) }, codec)) {

@@ -157,14 +157,10 @@ function decodeHeader(bytes: Uint8Array, path: string): StoredHeader {
   }
 }
 
-/** True if `path` is a segment that exists and has a damaged header. */
-export async function hasDamagedHeader(disk: Disk, directory: string, path: string): Promise<boolean> {
+/** True if `path` is a segment of the log in `directory`, and exists. */
+export async function isSegment(disk: Disk, directory: string, path: string): Promise<boolean> {
   const number = findSlotNumber(path.slice(path.lastIndexOf("/") + 1, -suffix.length));
-  if (number === undefined || path !== segmentPath(directory, number) || !(await disk.canOpen(path))) return false;
-  return await readHeader(disk, directory, number).then(
-    () => false,
-    (error: unknown) => isHoldfastError(error, "CORRUPT"),
-  );
+  return number !== undefined && path === segmentPath(directory, number) && (await disk.canOpen(path));
 }
 
 /** Returns the numbers of all segments, in order. */

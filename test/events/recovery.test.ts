@@ -114,9 +114,15 @@ describe("a log on one machine, after a restart", () => {
     const damaged = bytes.lastIndexOf("\n") - 150;
     bytes[damaged] = (bytes[damaged] ?? 0) ^ 1;
     writeFileSync(segmentOf(directory), bytes);
-    await expect(openEvents(directory)).rejects.toMatchObject({
-      code: "CORRUPT",
-      path: expect.stringContaining("segments"),
+    const damage = { code: "CORRUPT", path: segmentOf(directory) };
+    await withEvents(directory, async (events) => {
+      const data: unknown[] = [];
+      const reading = (async () => {
+        for await (const event of events.read()) data.push(event.data);
+      })();
+      await expect(reading).rejects.toMatchObject(damage);
+      expect(data).toEqual([1, 2, 3, 4]);
+      await expect(events.append({ type: "Counted", data: 6 })).rejects.toMatchObject(damage);
     });
   });
 

@@ -1,6 +1,5 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
-import { LongestFirst } from "./test/longest-first.ts";
 import { SlowestFiles } from "./test/slowest-files.ts";
 
 const sharingFolders = [
@@ -29,7 +28,6 @@ export default defineConfig({
     testTimeout: 240_000,
     hookTimeout: 60_000,
     reporters: ["default", new SlowestFiles()],
-    sequence: { sequencer: LongestFirst },
     projects: [
       // They share a worker: loading the same modules for each file takes longer than most of their tests. A process of its
       // own has what mocks modules, changes its environment, or starts threads and processes most of the time.

@@ -64,15 +64,13 @@ it("an acknowledged event is there once, though the lock file was deleted at any
   await deleting;
   expect(deletions.mock.results.filter(({ type }) => type === "return").length).toBeGreaterThan(5);
   // Two writers were inside, and one noticed too late to know the outcome; or it wrote an older
-  // head over that of the other one, which has to open the log again. On a slow machine a writer
-  // may lose each turn that it gets, or wait for one until its time is up.
-  const honest = ["OUTCOME_UNKNOWN", "CLOSED", "LOCK_LOST", "LOCK_TIMEOUT"];
+  // head over that of the other one, which has to open the log again. A slow machine may lose each
+  // turn that it gets, and gives up in the end.
+  const honest = ["OUTCOME_UNKNOWN", "CLOSED", "LOCK_LOST"];
   expect(failed.filter(({ code }) => !honest.includes(code))).toEqual([]);
   await using log = await openEvents(directory);
   const found: unknown[] = [];
   for await (const { data } of log.read()) found.push((data as { name: string }).name);
   expect(new Set(found).size).toBe(found.length);
   expect(acknowledged.filter((name) => !found.includes(name))).toEqual([]);
-  const refused = failed.filter(({ code }) => code === "LOCK_TIMEOUT");
-  expect(refused.filter(({ name }) => found.includes(name))).toEqual([]);
 });

@@ -86,7 +86,7 @@ const asking: Readonly<Record<Shell, (lines: readonly (readonly string[])[]) => 
       `compset() { : }`,
       "source ./script",
       ...lines.map(
-        (words) => `words=(holdfast ${words.map(quoted).join(" ")}) CURRENT=${words.length + 1}; _holdfast; print ==`,
+        (words) => `words=(holdfast ${words.map(quoted).join(" ")}) CURRENT=${words.length + 1}; _holdfast; print '=='`,
       ),
     ].join("\n"),
   fish: (lines) =>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { withSharingRetry } from "../../src/ports/node/disk/sharing-violation.ts";
+import { withSharingRetry } from "../../src/ports/node/windows/sharing-violation.ts";
 
 /** An operation that fails the given number of times, and the waits that it was given. */
 function flaky(

@@ -1,8 +1,10 @@
 import { symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { Volume } from "../../src/ports/disk.ts";
 import { kindOfType, parseMountinfo, parseMountOutput, volumeAt } from "../../src/ports/node/disk/mount-table.ts";
-import { findVolume, volumeOfWindowsPath } from "../../src/ports/node/disk/volume.ts";
+import { findVolume } from "../../src/ports/node/disk/volume.ts";
+import { findOnWindows, type DriveQuestions } from "../../src/ports/node/windows/drive-volume.ts";
 import { makeScratch } from "../sites/scratch.ts";
 
 const mountinfo = `22 27 0:21 / /proc rw,relatime - proc proc rw
@@ -116,10 +118,106 @@ devfs on /dev (devfs, local, nobrowse)
 });
 
 describe("the volume of a path on Windows", () => {
-  it("is a network volume behind a UNC path and unknown behind a drive letter", () => {
-    expect(volumeOfWindowsPath("\\\\server\\share\\store").kind).toBe("network");
-    expect(volumeOfWindowsPath("C:\\store").kind).toBe("unknown");
+  const ntfs = `Volume Name : \r
+Volume Serial Number : 0x8a1c2b3d\r
+Max Component Length : 255\r
+File System Name : NTFS\r
+Is ReadWrite\r
+`;
+  interface Machine {
+    /** What fsutil prints about the file system of a drive. */
+    readonly drives?: Readonly<Record<string, string>>;
+    /** What fsutil prints about the kind of a drive. */
+    readonly kinds?: Readonly<Record<string, string>>;
+    readonly powershell?: string;
+    readonly serials?: Readonly<Record<string, bigint>>;
+  }
+  function questions({ drives = {}, kinds = {}, powershell, serials = {} }: Machine): {
+    readonly asked: string[];
+    readonly questions: DriveQuestions;
+  } {
+    const asked: string[] = [];
+    const run = async (program: string, args: readonly string[]): Promise<string> => {
+      asked.push([program, ...args.slice(0, 3)].join(" "));
+      const [, question = "", drive = ""] = args;
+      const text = program === "fsutil.exe" ? { volumeinfo: drives, drivetype: kinds }[question]?.[drive] : powershell;
+      if (text === undefined) throw new Error("refused");
+      return text;
+    };
+    const serialOf = async (path: string): Promise<bigint> => serials[path] ?? 1n;
+    return { asked, questions: { run, serialOf, systemDrive: "C:" } };
+  }
+  const find = async (real: string, machine: Machine): Promise<Volume> =>
+    await findOnWindows(real, questions(machine).questions);
+
+  it("is a network volume behind a UNC path, to which a mapped drive resolves", async () => {
+    expect(await find("\\\\server\\share\\store", {})).toMatchObject({ kind: "network", type: "unc" });
   });
+
+  it("is local on the drive of Windows with NTFS, in any language and spelling", async () => {
+    const german = ntfs.replace("File System Name", "Dateisystemname").replace("Volume Name", "Volumename");
+    for (const text of [ntfs, german, ntfs.replace("NTFS", "ReFS")])
+      expect(await find("c:\\store", { drives: { "C:\\": text } })).toMatchObject({ kind: "local" });
+  });
+
+  it("is local on another fixed drive, and unknown on one that can be removed", async () => {
+    const drives = { "D:\\": ntfs };
+    const fixed = { "C:": "C: - Lokaler Datenträger\r\n", "D:": "D: - Lokaler Datenträger\r\n" };
+    expect(await find("D:\\store", { drives, kinds: fixed })).toMatchObject({ kind: "local", type: "ntfs" });
+    const removable = { ...fixed, "D:": "D: - Wechseldatenträger\r\n" };
+    expect(await find("D:\\store", { drives, kinds: removable })).toMatchObject({ kind: "unknown", type: "ntfs" });
+  });
+
+  it.each(["FAT32", "exFAT", "CSVFS", "FUSE-sshfs", "UDF"])("is unknown with %s", async (type) => {
+    expect((await find("C:\\store", { drives: { "C:\\": ntfs.replace("NTFS", type) } })).kind).toBe("unknown");
+  });
+
+  it("is not judged by the name that someone gave to the volume", async () => {
+    const named = ntfs.replace(": NTFS", ": FAT32").replace("Volume Name : ", "Volume Name : NTFS");
+    expect((await find("C:\\store", { drives: { "C:\\": named } })).kind).toBe("unknown");
+  });
+
+  it("is unknown where a volume is mounted on a folder, as a shared volume of a cluster is", async () => {
+    const real = "C:\\ClusterStorage\\Volume1\\store";
+    expect((await find(real, { drives: { "C:\\": ntfs }, serials: { [real]: 2n } })).kind).toBe("unknown");
+  });
+
+  it("is asked of PowerShell where fsutil is refused, and unknown where both are", async () => {
+    expect(await find("C:\\store", { powershell: "Fixed NTFS\r\n" })).toMatchObject({ kind: "local", type: "ntfs" });
+    for (const powershell of ["Network NTFS\r\n", "Removable NTFS\r\n", "Fixed exFAT\r\n", "", undefined])
+      expect((await find("C:\\store", powershell === undefined ? {} : { powershell })).kind).toBe("unknown");
+  });
+
+  it("is unknown without a drive letter", async () => {
+    expect((await find("Volume{0a1b}\\store", { drives: { "C:\\": ntfs } })).kind).toBe("unknown");
+  });
+
+  it("is asked of Windows once for each drive of a process", async () => {
+    const { asked, questions: same } = questions({ drives: { "C:\\": ntfs } });
+    await Promise.all([findOnWindows("C:\\a", same), findOnWindows("C:\\b", same)]);
+    await findOnWindows("c:\\c", same);
+    expect(asked).toEqual(["fsutil.exe fsinfo volumeinfo C:\\"]);
+  });
+});
+
+describe("HOLDFAST_LOCAL", () => {
+  afterEach(() => vi.unstubAllEnvs());
+
+  it.runIf(process.platform === "linux")(
+    "makes an unknown volume local for the folders that it names, and for no others",
+    async () => {
+      for (const [folders, kind] of [
+        ["/srv:/proc", "local"],
+        ["/proc/self", "local"],
+        ["/proc/self/task", "unknown"],
+        ["/pro", "unknown"],
+        ["", "unknown"],
+      ] as const) {
+        vi.stubEnv("HOLDFAST_LOCAL", folders);
+        expect((await findVolume("/proc/self")).kind).toBe(kind);
+      }
+    },
+  );
 });
 
 describe("the kind of a type", () => {

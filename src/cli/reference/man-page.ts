@@ -30,6 +30,10 @@ export function manPage(pages: readonly CommandPage[], version: string): string 
     ...program.exits.flatMap(([code, meaning]) => item(code, meaning)),
     ".SH ENVIRONMENT",
     ...item("HOLDFAST_STORE", "the store of holdfast run, if --store is not given"),
+    ...item(
+      "HOLDFAST_LOCAL",
+      "folders, separated as in PATH, that no other machine can reach, where the operating system does not tell",
+    ),
     ...item("NO_COLOR", "if set, no colors"),
     ".SH EXAMPLES",
     ...[program, ...commands].flatMap(({ examples }) => examples.flatMap(example)),

@@ -21,7 +21,7 @@ function locate({ kind, type }: Volume): CheckAnswer {
   return limited(
     `The operating system does not tell what it is on (${type}), so it is treated as a share.`,
     meaning,
-    "`holdfast doctor DIR --with-peer` on two machines shows what one of them sees of the other.",
+    "If no other machine can reach it, name it in $HOLDFAST_LOCAL. Else `holdfast doctor DIR --with-peer` on two machines shows what one of them sees of the other.",
   );
 }
 

@@ -11,7 +11,7 @@ import { blockingCalls, type FileCalls } from "./file-calls.ts";
 import { fileStatOf, NodeFile, readUpTo, writeAll } from "./file.ts";
 import { findDueTurn } from "./loop-turn.ts";
 import { callsFor } from "./share-calls.ts";
-import { withSharingRetry } from "./sharing-violation.ts";
+import { withSharingRetry } from "../windows/sharing-violation.ts";
 import { findVolume } from "./volume.ts";
 
 /** Returns the disk that `root` (absolute) is on. `root` need not exist: then its nearest existing ancestor decides. */

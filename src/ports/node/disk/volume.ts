@@ -1,30 +1,44 @@
 // Determines which mount a path is on, and if other machines can be behind it.
 import { execFile } from "node:child_process";
 import { readFile, realpath } from "node:fs/promises";
-import { dirname } from "node:path";
+import { delimiter, dirname, isAbsolute, relative, resolve, sep } from "node:path";
 import { promisify } from "node:util";
 import type { Volume } from "../../disk.ts";
 import { findErrno, toDiskError } from "./errno.ts";
+import { findOnWindows } from "../windows/drive-volume.ts";
 import { parseMountinfo, parseMountOutput, volumeAt } from "./mount-table.ts";
 
 /**
  * Returns the volume of `path`, or of its nearest existing ancestor. It does not fail if the volume
- * cannot be determined: then the kind is "unknown".
+ * cannot be determined: then the kind is "unknown", unless the user says that it is local.
  */
 export async function findVolume(path: string, platform: NodeJS.Platform = process.platform): Promise<Volume> {
   const real = await realpathOfNearest(path);
+  const found = await findFor(platform, real);
+  return found.kind === "unknown" && (await isVouchedFor(real)) ? vouched(found) : found;
+}
+
+async function findFor(platform: NodeJS.Platform, real: string): Promise<Volume> {
   if (platform === "linux") return findOnLinux(real);
   if (platform === "darwin") return findOnMac(real);
-  return platform === "win32" ? volumeOfWindowsPath(real) : unknownVolume;
+  return platform === "win32" ? findOnWindows(real) : unknownVolume;
 }
 
 /**
- * For Windows; written from its documentation and not run there. `realpath` turns a mapped drive
- * letter into its UNC path, so two leading backslashes mean a share. A drive letter does not count
- * as local: nothing here can distinguish an NTFS disk from a redirected folder.
+ * True if `real` is in one of the folders of `HOLDFAST_LOCAL`, which are separated as in PATH: the
+ * user states that no other machine can reach them. A network volume stays one.
  */
-export function volumeOfWindowsPath(real: string): Volume {
-  return real.startsWith("\\\\") ? { kind: "network", type: "unc", mountOptions: [] } : unknownVolume;
+async function isVouchedFor(real: string): Promise<boolean> {
+  for (const folder of (process.env["HOLDFAST_LOCAL"] ?? "").split(delimiter)) {
+    if (folder === "") continue;
+    const rest = relative(await realpath(folder).catch(() => resolve(folder)), real);
+    if (rest !== ".." && !rest.startsWith(`..${sep}`) && !isAbsolute(rest)) return true;
+  }
+  return false;
+}
+
+function vouched({ type, mountOptions }: Volume): Volume {
+  return { kind: "local", type: `${type}, local by HOLDFAST_LOCAL`, mountOptions };
 }
 
 const unknownVolume: Volume = { kind: "unknown", type: "unknown", mountOptions: [] };

@@ -1,6 +1,6 @@
 // Waits while another Windows process has a file open without sharing it.
 import { setTimeout as sleep } from "node:timers/promises";
-import { findErrno } from "./errno.ts";
+import { findErrno } from "../disk/errno.ts";
 
 // 950 ms in nine waits: virus scanners and indexers release a file within this time, and a real
 // lack of permission is still reported soon.

@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { until } from "../../waiting.ts";
 import { listOf, numbers, positionsOf } from "../../sites/event-logs.ts";
 import { openPgStore, startOwnServer } from "../stores.ts";
+import { lockWaitMs, longestMs, nowUs } from "./waits.ts";
 import { leaseMs, World } from "./world.ts";
 
 /** After a fault any work may stand still for so long: the lease of a dead process and ten seconds. */
@@ -140,9 +141,47 @@ export function describeHistory(title: string, { settings = [], expected = [], e
       }
     });
 
-    it("leaves nothing waiting for longer than a lease and ten seconds", () => {
-      console.log(world.recoveries);
-      expect(world.recoveries.filter((ms) => ms > standstillMs)).toEqual([]);
+    it("leaves no call, no lock and no ticket waiting for longer than a lease and ten seconds", async () => {
+      const { report, outages, recoveries, endUs } = world;
+      const waits = report.waits(endUs).map((wait) => {
+        const [, lock] = /^lock (\d)$/.exec(wait.what) ?? [];
+        const { what, fromUs, toUs } = wait;
+        const ms =
+          lock === undefined
+            ? outages.msBetween(fromUs, toUs)
+            : lockWaitMs(wait, report.livingHolds(Number(lock)), outages);
+        return { what, ms, atUs: fromUs };
+      });
+      const all = [...waits, ...(await ticketWaits()), ...recoveries.map((ms) => ({ what: "recovery", ms, atUs: 0 }))];
+      const longest = new Map<string, number>();
+      for (const { what, ms } of all) longest.set(what, Math.max(longest.get(what) ?? 0, Math.round(ms)));
+      console.log(longest);
+      expect(all.filter(({ ms }) => ms > standstillMs)).toEqual([]);
     });
+
+    /** The longest time between two steps of each ticket: its publication, its attempts, its end. */
+    async function ticketWaits(): Promise<{ what: string; ms: number; atUs: number }[]> {
+      const { outages, endUs } = world;
+      const rows = await query<{ grp: string | null; created: number; ends: number; notes: number[] }>(
+        `select t.grp, (extract(epoch from t.created) * 1000)::float8 as created,
+           (extract(epoch from t.settled) * 1000)::float8 as ends,
+           array(select (extract(epoch from n.at) * 1000)::float8 from hf_note n where n.p = t.p and n.id = t.id) as notes
+         from hf_ticket t order by t.grp, t.place`,
+      );
+      // The clock of the server is the wall clock of this machine.
+      const offsetUs = nowUs() - 1000 * Date.now();
+      const usOf = (ms: number): number => Math.min(endUs, 1000 * ms + offsetUs);
+      return rows.map(({ grp, created, ends, notes }, index) => {
+        // A ticket of a group waits for the one before it.
+        const before = rows[index - 1];
+        const fromUs = usOf(grp !== null && before?.grp === grp ? Math.max(created, before.ends) : created);
+        const moments = [fromUs, ...notes.map(usOf), usOf(ends)].filter((us) => us >= fromUs);
+        return {
+          what: grp ?? "no group",
+          ms: longestMs(moments, (from, to) => outages.msBetween(from, to)),
+          atUs: fromUs,
+        };
+      });
+    }
   });
 }

@@ -26,11 +26,13 @@ describeHistory(`${failovers} failovers to a standby`, {
       // Acknowledged by both.
       await until(() => world.report.events.length > length + 50);
       await world.work(1_000);
+      const end = world.outages.begin();
       const before = world.server;
       await before.kill("SIGKILL");
       await promote(standby);
       world.server = standby;
       proxy.leadTo(standby.url);
+      end();
       rmSync(before.directory, { recursive: true, force: true });
       if (failover < failovers) standby = await startStandby(standby);
     }

@@ -1,4 +1,5 @@
 // What the processes of a history said.
+import { nowUs, type LivingHold, type Wait } from "./waits.ts";
 
 interface Line {
   readonly ready?: string;
@@ -11,6 +12,9 @@ interface Line {
   readonly lock?: number;
   readonly inUs?: number;
   readonly outUs?: number;
+  readonly wait?: number;
+  readonly what?: string;
+  readonly us?: number;
 }
 
 export interface AppendedEvent {
@@ -29,6 +33,8 @@ export interface PutVersion {
 }
 export interface Hold {
   readonly id: string;
+  /** The process. */
+  readonly name: string;
   readonly fence: number;
   readonly inUs: number;
   /** The last moment at which it was certainly held. */
@@ -47,6 +53,9 @@ export class Report {
   /** When each kind of work of each process, and each group, last went on. */
   readonly progress = new Map<string, number>();
   readonly #met = new Map<string, number>();
+  readonly #waits = new Map<string, Wait>();
+  /** When processes were killed. */
+  readonly #deaths = new Map<string, number>();
   readonly #holds = new Map<number, Map<string, Hold>>();
 
   /** Adds what the process `name` said. */
@@ -64,7 +73,27 @@ export class Report {
     if (line.ok === "event") this.events.push(line as unknown as AppendedEvent);
     if (line.ok === "ticket") this.tickets.push(line as unknown as PublishedTicket);
     if (line.ok === "version") this.versions.push(line as unknown as PutVersion);
-    if (line.lock !== undefined) this.#hold(line.lock, line as unknown as Hold);
+    if (line.lock !== undefined) this.#hold(line.lock, { ...(line as unknown as Hold), name });
+    if (line.wait !== undefined) this.#wait(`${name} ${line.wait}`, line.what, line.us ?? 0);
+  }
+
+  addDeath(name: string): void {
+    this.#deaths.set(name, nowUs());
+  }
+
+  /** All waits. One that a kill ended lasted until then; one that goes on lasts until `endUs`. */
+  waits(endUs: number): Wait[] {
+    return [...this.#waits].map(([id, { toUs, ...wait }]) => {
+      const death = this.#deaths.get(id.split(" ")[0] ?? "") ?? endUs;
+      return { ...wait, toUs: Math.min(toUs, death) };
+    });
+  }
+
+  /** The times for which living processes held a lock. */
+  livingHolds(lock: number): LivingHold[] {
+    return [...(this.#holds.get(lock)?.values() ?? [])].map(({ name, inUs, outUs }) => {
+      return { inUs, outUs: outUs > inUs ? outUs : (this.#deaths.get(name) ?? inUs) };
+    });
   }
 
   /** The holds of each lock, in the order of their beginnings. */
@@ -80,6 +109,12 @@ export class Report {
 
   #try({ id, n, body }: { id?: string; n?: string; body?: string }): void {
     for (const name of [id, n, body]) if (name !== undefined) this.tried.add(name);
+  }
+
+  #wait(id: string, what: string | undefined, us: number): void {
+    const begun = this.#waits.get(id);
+    if (what !== undefined) this.#waits.set(id, { what, fromUs: us, toUs: Infinity });
+    else if (begun !== undefined) this.#waits.set(id, { ...begun, toUs: us });
   }
 
   /** The beginning of a hold comes first; its end is missing if its process died, or lost it. */

@@ -92,6 +92,7 @@ describe.skipIf(process.platform !== "linux" || process.getuid?.() !== 0)("with 
       await world.ready();
       for (let fill = 0; fill < 3; fill++) {
         await world.work(2_000);
+        const end = world.outages.begin();
         const filling = join(disk, "filling");
         try {
           writeFileSync(filling, Buffer.alloc(500 * 1024 * 1024));
@@ -102,6 +103,7 @@ describe.skipIf(process.platform !== "linux" || process.getuid?.() !== 0)("with 
         rmSync(filling, { force: true });
         // A server that cannot write its log ends itself.
         if (world.server.hasEnded) await world.server.restart();
+        end();
       }
     },
     after: () => {

@@ -28,6 +28,18 @@ const expected = new Set([
   ...more,
 ]);
 
+let waits = 0;
+/** The audit knows for how long the server was away meanwhile. */
+async function waitingFor(what, call) {
+  const wait = ++waits;
+  say({ wait, what, us: nowUs() });
+  try {
+    return await call();
+  } finally {
+    say({ wait, us: nowUs() });
+  }
+}
+
 async function forever(work) {
   while (!isOver) {
     try {
@@ -68,7 +80,9 @@ async function append() {
   const tags = [`seat:${pick(1_000_000) < 300_000 ? pick(2_000) : randomUUID()}`];
   say({ try: "event", id });
   const condition = { failIfEventsMatch: { tags } };
-  const { first } = await events.append({ type: "Taken", data: {}, tags, id }, { condition });
+  const { first } = await waitingFor("event", () =>
+    events.append({ type: "Taken", data: {}, tags, id }, { condition }),
+  );
   say({ ok: "event", id, first });
 }
 
@@ -79,7 +93,7 @@ async function publish() {
   say({ try: "ticket", n, ...key });
   const files = { n, ...(pick(20) === 0 && { large: "x".repeat(100_000) }) };
   const group = pick(3) === 0 && { group: `group-${pick(4)}` };
-  const { id, duplicate } = await box.publish(files, { ...key, ...group });
+  const { id, duplicate } = await waitingFor("ticket", () => box.publish(files, { ...key, ...group }));
   say({ ok: "ticket", n, id, duplicate });
 }
 
@@ -87,10 +101,10 @@ async function put() {
   const [body, once] = [randomUUID(), randomUUID()];
   const [key, onceKey] = [`many/${pick(20)}`, `once/${pick(100_000)}`];
   say({ try: "version", body });
-  const { versionId } = await bucket.put(key, body);
+  const { versionId } = await waitingFor("version", () => bucket.put(key, body));
   say({ ok: "version", body, key, versionId });
   say({ try: "version", body: once });
-  const first = await bucket.put(onceKey, once, { ifNoneMatch: "*" });
+  const first = await waitingFor("version", () => bucket.put(onceKey, once, { ifNoneMatch: "*" }));
   say({ ok: "version", body: once, key: onceKey, versionId: first.versionId });
 }
 
@@ -99,7 +113,9 @@ async function hold() {
   const number = pick(3);
   const request = pick(3) === 0 ? { path: `lock-${number}`, mode: "tree" } : { path: `lock-${number}/file` };
   const { path, mode } = request;
-  const held = await locks.acquire(path, { ...(mode && { mode }), timeoutMs: 60_000 });
+  const held = await waitingFor(`lock ${number}`, () =>
+    locks.acquire(path, { ...(mode && { mode }), timeoutMs: 60_000 }),
+  );
   const entry = { lock: number, id: held.id, fence: held.fence };
   // It was held at these moments if the answer says that it still is.
   const inUs = nowUs();

@@ -8,6 +8,7 @@ import { openPostgres } from "../../../src/postgres/index.ts";
 import { until } from "../../waiting.ts";
 import type { PostgresServer } from "../server.ts";
 import { Report } from "./report.ts";
+import { nowUs, Outages } from "./waits.ts";
 
 const program = fileURLToPath(new URL("worker.mjs", import.meta.url));
 const library = new URL("../../../dist/index.js", import.meta.url).href;
@@ -28,6 +29,9 @@ export interface Worker {
 
 export class World {
   readonly report = new Report();
+  readonly outages = new Outages();
+  /** When the processes were asked to end. */
+  endUs = Infinity;
   /** How long it took after faults until all work went on, in milliseconds. */
   readonly recoveries: number[] = [];
   readonly workers: Worker[] = [];
@@ -73,6 +77,7 @@ export class World {
 
   async kill(worker: Worker): Promise<void> {
     worker.child.kill("SIGKILL");
+    this.report.addDeath(worker.name);
     await once(worker.child, "close");
     this.workers.splice(this.workers.indexOf(worker), 1);
   }
@@ -97,6 +102,7 @@ export class World {
   async end(): Promise<void> {
     await this.ready();
     await this.work(1_000);
+    this.endUs = nowUs();
     for (const { child } of this.workers) child.stdin?.end();
     await this.until(() => this.workers.every(({ name }) => this.report.closed.has(name)));
   }

@@ -6,6 +6,8 @@
 //   and everything below it.
 // - A failure rejects with the error that `diskError` makes: a HoldfastError with the POSIX name of
 //   the failure as `errno`.
+// - On Windows a call waits for about a second while another program has the file open without
+//   sharing it, then rejects with RESOURCE_BUSY. Errors have the names of POSIX there too.
 // - Errors of the device and of the network (EIO, ESTALE, ETIMEDOUT, …: `isOutcomeUnknown`) mean
 //   "outcome unknown": the operation may have happened.
 // - A crash of this process during a call leaves the operation done or not done, unless a method
@@ -128,12 +130,12 @@ export interface Disk {
   /**
    * Moves a name, and replaces a file (or an empty directory by a directory) at `to` in one step.
    * ENOENT, EEXIST or ENOTEMPTY, EXDEV. After a lost reply it may fail with ENOENT for its own
-   * success. Windows: MoveFileEx with replace; an open file fails with EPERM, EBUSY or EACCES,
-   * which is retried for a limited time.
+   * success. Windows: MoveFileEx with replace, which refuses open files and directories with
+   * open files in them; an empty directory at `to` is removed first.
    */
   rename(from: string, to: string): Promise<void>;
 
-  /** Removes a name. ENOENT if it does not exist. Open handles stay valid. Windows: as for `rename`. */
+  /** Removes a name. ENOENT if it does not exist. Open handles stay valid. */
   unlink(path: string): Promise<void>;
 
   /** Creates one directory. EEXIST; ENOENT if the parent does not exist. */

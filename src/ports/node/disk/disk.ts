@@ -7,17 +7,16 @@ import type { CreateFileOptions, Disk, DiskFile, FileStat, OpenFileOptions, Volu
 import { fitDirectory, mayRename } from "../directory-rights.ts";
 import { DiskSyncs } from "./disk-syncs.ts";
 import { findErrno, toDiskError } from "./errno.ts";
-import { blockingCalls, type FileCalls } from "./file-calls.ts";
+import type { FileCalls } from "./file-calls.ts";
 import { fileStatOf, NodeFile, readUpTo, writeAll } from "./file.ts";
 import { findDueTurn } from "./loop-turn.ts";
-import { callsFor } from "./share-calls.ts";
-import { withSharingRetry } from "../windows/sharing-violation.ts";
+import { callsFor } from "./volume-calls.ts";
 import { findVolume } from "./volume.ts";
 
 /** Returns the disk that `root` (absolute) is on. `root` need not exist: then its nearest existing ancestor decides. */
 export async function openNodeDisk(root: string): Promise<Disk> {
   const volume = await findVolume(root);
-  return new NodeDisk(volume, volume.kind === "local" ? blockingCalls : callsFor(volume));
+  return new NodeDisk(volume, callsFor(volume));
 }
 
 const namesMax = 1_000_000;
@@ -91,15 +90,15 @@ export class NodeDisk implements Disk {
   }
 
   async link(from: string, to: string): Promise<void> {
-    await attempt("link", to, () => withSharingRetry(this.#platform, () => this.#calls.link(from, to)));
+    await attempt("link", to, async () => this.#calls.link(from, to));
   }
 
   async rename(from: string, to: string): Promise<void> {
-    await attempt("rename", to, () => withSharingRetry(this.#platform, () => this.#calls.rename(from, to)));
+    await attempt("rename", to, async () => this.#calls.rename(from, to));
   }
 
   async unlink(path: string): Promise<void> {
-    await attempt("unlink", path, () => withSharingRetry(this.#platform, () => this.#calls.unlink(path)));
+    await attempt("unlink", path, async () => this.#calls.unlink(path));
   }
 
   async mkdir(path: string): Promise<void> {

@@ -6,7 +6,7 @@ import { findErrno } from "./errno.ts";
 import { statWithoutCache } from "./uncached-stat.ts";
 
 /** A value or a promise of one. `await` accepts both, so the disk need not distinguish the two tables. */
-type Answer<T> = T | Promise<T>;
+export type Answer<T> = T | Promise<T>;
 
 export interface FileCalls {
   /** `mode` applies to a file that this call makes. */

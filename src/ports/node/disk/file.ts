@@ -105,18 +105,15 @@ export async function writeAll(calls: FileCalls, fd: number, offset: number, byt
 export function fileStatOf(stats: BigIntStats): FileStat {
   const kind = stats.isFile() ? "file" : stats.isDirectory() ? "directory" : "other";
   const { dev, ino, size, mtimeNs, ctimeNs } = stats;
-  const isWindows = process.platform === "win32";
   // Windows derives this mode from the read-only flag, so it is omitted.
-  const mode = isWindows ? {} : { mode: Number(stats.mode) & 0o7777 };
-  // Some versions of libuv give a name 64 bits of the volume's number, and a handle 32.
-  const device = isWindows ? BigInt.asUintN(32, dev) : dev;
+  const mode = process.platform === "win32" ? {} : { mode: Number(stats.mode) & 0o7777 };
   return {
     kind,
     size: Number(size),
     mtimeMs: Number(mtimeNs) / 1e6,
     ctimeMs: Number(ctimeNs) / 1e6,
-    identity: `${device}:${ino}`,
-    device: String(device),
+    identity: `${dev}:${ino}`,
+    device: String(dev),
     ...mode,
   };
 }

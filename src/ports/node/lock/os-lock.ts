@@ -5,10 +5,9 @@ import type { Volume } from "../../disk.ts";
 import type { OsLock } from "../../os-lock.ts";
 import type { Random } from "../../random.ts";
 import type { Watch } from "../../watch.ts";
-import { blockingCalls } from "../disk/file-calls.ts";
 import { openLockFile } from "./lock-file.ts";
 import { loadNativeLock, type NativeModule } from "./native-lock.ts";
-import { callsFor } from "../disk/share-calls.ts";
+import { callsFor } from "../disk/volume-calls.ts";
 
 /** `load` loads the native module; tests pass one that fails to load. */
 export function createNodeOsLock(
@@ -17,7 +16,7 @@ export function createNodeOsLock(
   load?: () => Promise<NativeModule>,
 ): OsLock {
   const isLocal = volume.kind === "local";
-  const calls = isLocal ? blockingCalls : callsFor(volume);
+  const calls = callsFor(volume);
   return {
     open: async (path, { note, make } = {}) =>
       await openLockFile(path, { ...ports, native: await loadNativeLock(path, load), calls, isLocal, note, make }),

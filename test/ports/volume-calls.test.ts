@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import type { Volume } from "../../src/ports/disk.ts";
 import { pooledCalls, type FileCalls } from "../../src/ports/node/disk/file-calls.ts";
 import { nfsCalls, nfsCallsOver, openingDirectories } from "../../src/ports/node/disk/nfs-calls.ts";
-import { callsFor, otherCalls } from "../../src/ports/node/disk/share-calls.ts";
+import { callsFor, otherCalls } from "../../src/ports/node/disk/volume-calls.ts";
 import { checkingAbsencesByListing, smbCalls } from "../../src/ports/node/disk/smb-calls.ts";
 import { NodeDisk } from "../../src/ports/node/disk/disk.ts";
 import type { NodeFile } from "../../src/ports/node/disk/file.ts";

@@ -1,19 +1,24 @@
-// Selects the calls for a share: each kind of client skips its server in its own way.
+// Selects the calls for a volume: each kind of client of a share skips its server in its own way.
 import type { Volume } from "../../disk.ts";
-import { pooledCalls, type FileCalls } from "./file-calls.ts";
+import { blockingCalls, pooledCalls, type FileCalls } from "./file-calls.ts";
+import { windowsCalls } from "../windows/windows-calls.ts";
 import { statWithoutCache } from "./uncached-stat.ts";
 import { nfsCalls, openingDirectories } from "./nfs-calls.ts";
 import { checkingAbsencesByListing, smbCalls } from "./smb-calls.ts";
 
 const listing = checkingAbsencesByListing(pooledCalls);
+const localOnWindows = windowsCalls(blockingCalls, { isShare: false });
 /**
  * For clients that were never measured: it is unknown what they cache, so `look` lists the
  * directory. Exported for tests.
  */
 export const otherCalls: FileCalls = { ...pooledCalls, look: (path) => statWithoutCache(listing, path) };
+const sharedOnWindows = windowsCalls(otherCalls);
 
-/** For a volume that is not local. */
 export function callsFor(volume: Volume, platform: NodeJS.Platform = process.platform): FileCalls {
+  const isLocal = volume.kind === "local";
+  if (platform === "win32") return isLocal ? localOnWindows : sharedOnWindows;
+  if (isLocal) return blockingCalls;
   const { type } = volume;
   if (platform !== "linux") return otherCalls;
   if (/^(cifs|smb)/.test(type)) return smbCalls;

@@ -1,0 +1,168 @@
+// Which Markdown files are pages of the site, at which addresses, and how the sidebar lists them: read from the folders.
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join, posix, resolve } from "node:path";
+
+export const root = resolve(import.meta.dirname, "../..");
+
+export interface SidebarItem {
+  readonly text: string;
+  readonly link?: string;
+  readonly collapsed?: boolean;
+  readonly items?: readonly SidebarItem[];
+}
+
+const start = "README.md";
+const loosePages = [start, "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "website/index.md"];
+/** A page of `docs` that is in none of these lists is a guide. */
+const choosing = ["docs/choosing.md", "docs/guarantees.md"];
+const reference = ["docs/errors.md", "docs/glossary.md", "docs/benchmarks.md"];
+const background = ["docs/architecture.md"];
+/** The order of the guides that a newcomer reads first; the others follow by name. */
+const firstGuides = [
+  "locks",
+  "events",
+  "handoff",
+  "objects",
+  "s3",
+  "files",
+  "console",
+  "agents",
+  "bundlers",
+  "testing",
+];
+
+const isPage = (name: string): boolean => name.endsWith(".md");
+const namesIn = (folder: string): string[] =>
+  existsSync(join(root, folder)) ? readdirSync(join(root, folder)).toSorted() : [];
+const pagesIn = (folder: string): string[] =>
+  namesIn(folder)
+    .filter(isPage)
+    .map((name) => `${folder}/${name}`);
+
+/** The folders of `docs` that have pages, the generated reference included. */
+const isFolder = (path: string): boolean =>
+  statSync(join(root, path), { throwIfNoEntry: false })?.isDirectory() === true;
+
+/** The folders of `examples`: the site shows the files of each on one page. */
+export const exampleFolders = namesIn("examples").filter((name) => isFolder(`examples/${name}`));
+export const filesOfExample = (folder: string): string[] =>
+  namesIn(`examples/${folder}`).filter((name) => !isFolder(`examples/${folder}/${name}`));
+
+/** Patterns of Markdown files that are no pages. */
+export const excluded = namesIn("")
+  .filter((name) => name !== "docs" && name !== "website" && !loosePages.includes(name))
+  .map((name) => (isFolder(name) ? `${name}/**` : name))
+  .filter((pattern) => pattern.endsWith("/**") || isPage(pattern));
+
+/** Where the page of a Markdown file is, as a path below the site's. */
+export function addressOf(file: string): string {
+  if (file === start) return "start.md";
+  const path = loosePages.includes(file) ? file.toLowerCase() : file;
+  return path.replace(/^(website|docs)\//, "").replace(/(^|\/)README\.md$/, "$1index.md");
+}
+
+/** The first heading of a page. */
+export function titleOf(file: string): string {
+  const [, title = file] = /^# (.*)$/m.exec(readFileSync(join(root, file), "utf8")) ?? [];
+  return title.replaceAll("`", "");
+}
+
+/** An item for the page of a Markdown file. */
+const itemOf = (file: string, text = titleOf(file)): SidebarItem => ({ text, link: `/${addressOf(file)}` });
+
+const byOrder = (a: string, b: string): number => {
+  const places = [a, b].map((file) => (firstGuides.indexOf(posix.basename(file, ".md")) + 99) % 99);
+  return places[0]! - places[1]! || a.localeCompare(b);
+};
+
+/** The sidebar, which lists each page of `docs` once, except those of the generated reference: these follow by subpath. */
+export function makeSidebar(): SidebarItem[] {
+  const special = [...choosing, ...reference, ...background];
+  const existing = (files: readonly string[]): string[] => files.filter((file) => existsSync(join(root, file)));
+  const guides = pagesIn("docs").filter((file) => !special.includes(file));
+  const groups: SidebarItem[] = [
+    {
+      text: "Begin",
+      items: [itemOf(start, "Start here"), ...existing(choosing).map((file) => itemOf(file))],
+    },
+    { text: "Guides", items: guides.toSorted(byOrder).map((file) => itemOf(file)) },
+    { text: "Recipes", items: pagesIn("docs/recipes").map((file) => itemOf(file)) },
+    {
+      text: "Examples",
+      collapsed: true,
+      items: exampleFolders.map((folder) => ({ text: folder, link: `/examples/${folder}.md` })),
+    },
+    {
+      text: "Reference",
+      items: [
+        ...existing(reference).map((file) => itemOf(file)),
+        { text: "Programs: the API", collapsed: true, items: apiItems() },
+        {
+          text: "On-disk formats",
+          collapsed: true,
+          items: pagesIn("docs/format")
+            .toSorted(indexFirst)
+            .map((file) => itemOf(file)),
+        },
+      ],
+    },
+    {
+      text: "Background",
+      items: [
+        ...existing(background).map((file) => itemOf(file)),
+        { text: "Decisions", collapsed: true, items: pagesIn("docs/decisions").toSorted(indexFirst).map(decisionItem) },
+        itemOf("CHANGELOG.md"),
+        itemOf("SECURITY.md", "Security policy"),
+        itemOf("CONTRIBUTING.md"),
+      ],
+    },
+    ...otherFolders().map((folder) => ({ text: folder, items: pagesIn(`docs/${folder}`).map((file) => itemOf(file)) })),
+  ];
+  return groups.filter(({ items }) => items?.length !== 0);
+}
+
+/** Folders that nobody has given a place in the sidebar yet: they get one at its end. */
+const otherFolders = (): string[] =>
+  namesIn("docs").filter(
+    (name) => isFolder(`docs/${name}`) && !["api", "decisions", "format", "recipes", "images"].includes(name),
+  );
+
+const indexFirst = (a: string, b: string): number =>
+  Number(b.endsWith("README.md")) - Number(a.endsWith("README.md")) || a.localeCompare(b);
+
+const decisionItem = (file: string): SidebarItem =>
+  itemOf(file, file.endsWith("README.md") ? "All decisions" : undefined);
+
+/** The subpaths of the package. What typedoc writes is there only once it has run. */
+const apiItems = (): SidebarItem[] => [
+  { text: "All subpaths", link: "/api/index.md" },
+  ...namesIn("docs/api")
+    .filter((name) => isFolder(`docs/api/${name}`))
+    .map((name) => ({ text: name === "index" ? "holdfast" : `holdfast/${name}`, link: `/api/${name}/index.md` })),
+];
+
+/** Where a path of the repository is on the site: a page, an example on its page, or else undefined. */
+export function siteAddress(path: string): string | undefined {
+  if (isPage(path) && (loosePages.includes(path) || path.startsWith("docs/"))) return `/${addressOf(path)}`;
+  const [folder, name, file] = path.split("/");
+  if (folder === "examples" && name !== undefined && exampleFolders.includes(name))
+    return `/examples/${name}.md${file === undefined ? "" : `#${slugOf(file)}`}`;
+  return existsSync(join(root, path, "README.md")) ? siteAddress(`${path}/README.md`) : undefined;
+}
+
+/** The anchor of a heading, as GitHub makes it. */
+export const slugOf = (heading: string): string =>
+  heading
+    .trim()
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{M}\p{N}\p{Pc}\- ]/gu, "")
+    .replaceAll(" ", "-");
+
+/** The first block of a language below a heading of a page. */
+export function sampleOf(file: string, heading: string, language: string): string {
+  const text = readFileSync(join(root, file), "utf8");
+  const section = text.split(`## ${heading}\n`)[1]?.split(/^## /m)[0] ?? "";
+  const block = new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, "ms").exec(section)?.[1];
+  if (block === undefined) throw new Error(`${file} has no ${language} block under "${heading}".`);
+  return block;
+}

@@ -8,7 +8,7 @@ import { onTestFinished } from "vitest";
 export function makeScratch(): string {
   const directory = mkdtempSync(join(tmpdir(), "holdfast-test-"));
   chmodSync(directory, 0o755);
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }));
   return directory;
 }
 

@@ -1,12 +1,12 @@
 // A recipe shows a program of examples/recipes as it is, and what that program prints.
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { root, scratch } from "./user-programs.ts";
+import { blocksOf, root, scratch } from "./user-programs.ts";
 
 const run = promisify(execFile);
 const textOf = (path: string): string => readFileSync(join(root, path), "utf8");
@@ -35,6 +35,18 @@ console.log("holding");
 setInterval(() => hold.fence, 60_000);
 `;
 
+/** Calls each factory once, with what it injects, as the container of NestJS does. */
+const container = `
+import { HoldfastModule, STORE } from ${JSON.stringify(built("nestjs.ts"))};
+const made = new Map();
+for (const { provide, inject = [], useFactory } of HoldfastModule.forRoot("memory:").providers)
+  made.set(provide, await useFactory(...inject.map((token) => made.get(token))));
+const log = await made.get(STORE).events("sales");
+const head = await log.head();
+for (const each of made.values()) await each.onApplicationShutdown?.();
+console.log(head, await log.head().catch((error) => error.code));
+`;
+
 describe("the recipes", () => {
   it("show each program as it is in examples/recipes, once", () => {
     expect(
@@ -52,6 +64,26 @@ describe("the recipes", () => {
   )("print what stands below them: $program", async ({ program, output }) => {
     const { stdout } = await run(process.execPath, [built(program), newFolder()], { timeout: 30_000 });
     expect(stdout).toBe(output);
+  });
+
+  it("have tests that run under jest as they run here", async () => {
+    const cwd = mkdtempSync(join(scratch, "jest-"));
+    mkdirSync(join(cwd, "node_modules"));
+    symlinkSync(root, join(cwd, "node_modules/holdfast"));
+    symlinkSync(join(root, "node_modules/@jest"), join(cwd, "node_modules/@jest"));
+    // As the page says: another name in one import, and these settings.
+    const [settings = ""] = blocksOf("docs/recipes/testing.md", "json");
+    writeFileSync(join(cwd, "package.json"), JSON.stringify({ type: "module", ...JSON.parse(settings) }));
+    for (const name of ["stock.js", "stock.test.js"])
+      writeFileSync(join(cwd, name), readFileSync(built(name), "utf8").replace(`"vitest"`, `"@jest/globals"`));
+    const jest = join(root, "node_modules/jest/bin/jest.js");
+    const { stderr } = await run(process.execPath, ["--experimental-vm-modules", jest], { cwd, timeout: 60_000 });
+    expect(stderr).toContain("Tests:       3 passed, 3 total");
+  });
+
+  it("have a module of NestJS that opens a store once, and closes it with the application", async () => {
+    const { stdout } = await run(process.execPath, ["--input-type=module", "-e", container], { cwd: root });
+    expect(stdout).toBe("0 CLOSED\n");
   });
 
   const commands = ["README.md", ...pages].flatMap((page) =>

@@ -66,6 +66,17 @@ describe("the recipes", () => {
     expect(stdout).toBe(output);
   });
 
+  it("send the mail of an order although the service was killed as soon as it had accepted it", async () => {
+    const folder = newFolder();
+    const service = spawn(process.execPath, [built("outbox.ts"), folder]);
+    await once(service.stdout, "data");
+    service.kill("SIGKILL");
+    await once(service, "exit");
+    const { output } = shown.find(({ text }) => programOf(text) === "outbox.ts")!;
+    const { stdout } = await run(process.execPath, [built("outbox.ts"), folder], { timeout: 30_000 });
+    expect(stdout).toBe(output);
+  });
+
   it("have tests that run under jest as they run here", async () => {
     const cwd = mkdtempSync(join(scratch, "jest-"));
     mkdirSync(join(cwd, "node_modules"));

@@ -306,8 +306,7 @@ class DirectoryStore implements Store {
   async #openFiles({ timeoutMs = this.#options.lockTimeoutMs, ...given }: StoreFilesOptions): Promise<IndexedFiles> {
     const locks = await this.#openLocks({});
     try {
-      const options = { root: locks.root, ground: this.#ground, locks: async () => locks };
-      const opened = { tree: await Tree.open(options), close: () => locks.close() };
+      const opened = { tree: await Tree.open(locks), close: () => locks.close() };
       // A process that only reads does no queued work.
       const work = this.#options.readOnly === true ? false : given.work;
       return await IndexedFiles.open(opened, { ...given, work, timeoutMs, openFolder: openNodeFolder });

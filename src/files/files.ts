@@ -42,7 +42,6 @@ import type { OperationContext } from "./operations/commit.ts";
 import { updateFile, writeFile } from "./operations/write.ts";
 import type { OpenedTree } from "./tree/open-tree.ts";
 import { stampOf, Stamps } from "./tree/stamps.ts";
-import type { Tree } from "./tree/tree.ts";
 import { tracedFileMethods } from "./traced-methods.ts";
 import { TreeReader } from "./tree/tree-reader.ts";
 
@@ -69,8 +68,6 @@ export class FolderFiles implements FileOperations {
 
   readonly root: string;
   readonly #opened: OpenedTree;
-  readonly #tree: Tree;
-  readonly #reader: TreeReader;
   readonly #context: OperationContext;
   readonly #openFolder: OpenFolder;
   readonly #life: Lifetime;
@@ -81,22 +78,20 @@ export class FolderFiles implements FileOperations {
     this.root = tree.root;
     this.#life = new Lifetime(this.root);
     this.#opened = opened;
-    this.#tree = tree;
     this.#openFolder = options.openFolder ?? (async (path) => ({ path, disk: tree.disk }));
     const stamps = new Stamps(tree.disk, tree.ground.ports.clock);
-    this.#reader = new TreeReader(tree, stamps, queue);
-    this.#context = { tree, reader: this.#reader, queue, timeoutMs };
+    this.#context = { tree, reader: new TreeReader(tree, stamps, queue), queue, timeoutMs };
   }
 
   async locks(): Promise<PathLocks> {
     this.#life.mustBeOpen();
-    return await this.#tree.locks();
+    return this.#context.tree.locks;
   }
 
   async read(path: string, options: Cancel = {}): Promise<Uint8Array> {
     checkPath("read", "path", path);
     checkCancel("read", options);
-    return await this.#life.run(() => this.#reader.read(path, options));
+    return await this.#life.run(() => this.#context.reader.read(path, options));
   }
 
   async readText(path: string, options: Cancel = {}): Promise<string> {
@@ -118,13 +113,13 @@ export class FolderFiles implements FileOperations {
 
   async stat(path: string): Promise<FileInfo | undefined> {
     checkPath("stat", "path", path);
-    return await this.#life.run(() => this.#reader.stat(path));
+    return await this.#life.run(() => this.#context.reader.stat(path));
   }
 
   list(under: string = "", options: ListOptions = {}): AsyncGenerator<FileInfo> {
     checkList(under, options);
     this.#life.mustBeOpen();
-    return this.#untilClosed(this.#reader.list(under, options));
+    return this.#untilClosed(this.#context.reader.list(under, options));
   }
 
   async write(path: string, body: Body, options: WriteOptions = {}): Promise<FileInfo> {
@@ -148,7 +143,7 @@ export class FolderFiles implements FileOperations {
     checkAdd(path, staged, options);
     return await this.#life.run(async () => {
       options.signal?.throwIfAborted();
-      const directory = await StagedDirectory.open(this.#tree, staged, this.#openFolder);
+      const directory = await StagedDirectory.open(this.#context.tree, staged, this.#openFolder);
       return await addDirectory(this.#context, path, directory, options);
     });
   }
@@ -156,14 +151,14 @@ export class FolderFiles implements FileOperations {
   async remove(path: string, options: FileOptions = {}): Promise<void> {
     checkPath("remove", "path", path);
     checkFileOptions("remove", options);
-    await this.#life.run(() => this.#tree.reserve.use(() => removePath(this.#context, path, options)));
+    await this.#life.run(() => this.#context.tree.reserve.use(() => removePath(this.#context, path, options)));
   }
 
   async move(from: string, to: string, options: FileOptions = {}): Promise<void> {
     checkPath("move", "from", from);
     checkPath("move", "to", to);
     checkFileOptions("move", options);
-    await this.#life.run(() => this.#tree.reserve.use(() => movePath(this.#context, from, to, options)));
+    await this.#life.run(() => this.#context.tree.reserve.use(() => movePath(this.#context, from, to, options)));
   }
 
   changes(options: ChangesOptions = {}): AsyncGenerator<Change, void, undefined> {
@@ -171,7 +166,7 @@ export class FolderFiles implements FileOperations {
     this.#life.mustBeOpen();
     // Read the position now: the caller gets changes made after this call, whenever it begins to
     // iterate.
-    const after = options.after === undefined ? this.#tree.changes.last() : Promise.resolve(options.after);
+    const after = options.after === undefined ? this.#context.tree.changes.last() : Promise.resolve(options.after);
     after.catch(() => undefined);
     return this.#follow(after, options);
   }
@@ -180,12 +175,12 @@ export class FolderFiles implements FileOperations {
     checkHistory(options);
     return await this.#life.run(async () => {
       const { under = "", after = 0, before = Infinity, limit = 100, signal } = options;
-      const { path: directory } = await this.#tree.locate(under);
-      const newest = Math.min(before - 1, await this.#tree.changes.last());
+      const { path: directory } = await this.#context.tree.locate(under);
+      const newest = Math.min(before - 1, await this.#context.tree.changes.last());
       const found: Change[] = [];
       for (let number = newest; number > Math.max(after, newest - lookedAtMax) && found.length < limit; number--) {
         signal?.throwIfAborted();
-        const change = await this.#tree.changes.find(number);
+        const change = await this.#context.tree.changes.find(number);
         if (change !== undefined && isUnder(change, directory)) found.push(change);
       }
       return found;
@@ -205,15 +200,15 @@ export class FolderFiles implements FileOperations {
     after: Promise<number>,
     { under = "", signal }: ChangesOptions,
   ): AsyncGenerator<Change, void, undefined> {
-    const { path: directory } = await this.#tree.locate(under);
+    const { path: directory } = await this.#context.tree.locate(under);
     const { closed } = this.#life;
-    for await (const change of followChanges(this.#tree, { after: await after, signal, closed }))
+    for await (const change of followChanges(this.#context.tree, { after: await after, signal, closed }))
       if (isUnder(change, directory)) yield change;
   }
 
   /** Computes the stamp from the bytes that were read, so that no write can come in between. */
   async #readStamped(path: string, options: Cancel): Promise<StampedBytes> {
-    const bytes = await this.#life.run(() => this.#reader.read(path, options));
+    const bytes = await this.#life.run(() => this.#context.reader.read(path, options));
     return { bytes, stamp: stampOf(bytes) };
   }
 

@@ -93,7 +93,7 @@ class Trying {
   async mustBeWhole({ after, changed }: Trial, isDone: boolean | "unknown"): Promise<void> {
     const { files, tree } = await this.open("bob");
     // The lock of the dead process, or of the worker that never comes, ends with its lease.
-    const locks = await tree.locks();
+    const { locks } = tree;
     const hold = await this.mustEnd(locks.acquire("", { mode: "tree", timeoutMs: 60_000 }));
     const { disk } = this.world.ports("watcher", "m1");
     const found = withoutEmpty(await textsIn(disk, root));

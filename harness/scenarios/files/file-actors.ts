@@ -43,7 +43,7 @@ export interface OpenFiles {
 export async function openSimulatedTree(ports: Ports, leaseMs: number = longLeaseMs): Promise<OpenedTree> {
   const joined = await Ground.open(ports, ground, { leaseMs });
   const locks = await TablePathLocks.open(joined, { root, keys: plainKeys, ownsGround: true });
-  const tree = await Tree.open({ root, ground: joined, locks: async () => locks, keys: plainKeys });
+  const tree = await Tree.open(locks);
   return { tree, close: () => locks.close() };
 }
 

@@ -142,6 +142,6 @@ async function auditWork(ports: Ports, { QueueClass, LogClass }: IndexScenarioOp
   await followAndWork(next);
   await mustAgree(next);
   await mustHaveOneTicketAtMost(next);
-  const hold = await (await next.tree.locks()).tryAcquire("a", { mode: "tree" });
+  const hold = await next.tree.locks.tryAcquire("a", { mode: "tree" });
   mustHold(hold !== undefined, "the added directory is locked for ever");
 }

@@ -18,7 +18,6 @@ import { Worker } from "../../../src/files/queue/worker.ts";
 import type { GivenEngine } from "../../../src/files/search/engine.ts";
 import { Follower } from "../../../src/files/search/follower.ts";
 import { Searcher } from "../../../src/files/search/searcher.ts";
-import { SessionArchives } from "../../../src/files/sessions/session-archives.ts";
 import type { SidecarVersion } from "../../../src/files/sidecars/sidecar-version.ts";
 import { Sidecars } from "../../../src/files/sidecars/sidecars.ts";
 import type { FileOperations, FilesOptions } from "../../../src/files/model/file-tree.ts";
@@ -101,7 +100,6 @@ export interface IndexProcess {
   readonly searcher: Searcher;
   readonly worker: Worker;
   readonly sidecars: Sidecars;
-  readonly archives: SessionArchives;
   readonly functions: UserFunctions;
   /** The box of the queue. */
   readonly box: Box;
@@ -137,15 +135,15 @@ export async function openIndexed(given: Ports, options: OpenIndexOptions = {}):
   const waits = new LockWaits();
   // Every worker may wait: these scenarios do not test that the last one puts its ticket back.
   waits.addWorkers(2);
-  const context: TaskContext = {
+  const shared: Omit<TaskContext, "sidecars"> = {
     ...{ derived, functions, queue, waits },
     operations: () => (options.writesPlainly === true ? plainWrites(tree) : files),
     announce: (change) => tree.changes.append(change),
     onProgress: () => undefined,
   };
   const follower = new (options.FollowerClass ?? Follower)(derived, index, options.EngineClass);
-  const sidecars = new Sidecars(context, options.VersionClass);
-  const archives = new SessionArchives(context);
+  const sidecars = new Sidecars(shared, options.VersionClass);
+  const context: TaskContext = { ...shared, sidecars };
   const indexing: IndexQueue = {
     isOn: true,
     hide: ({ from, path, number }) => follower.hide(from ?? path, number),
@@ -159,11 +157,11 @@ export async function openIndexed(given: Ports, options: OpenIndexOptions = {}):
   };
   const files: FolderFiles = new FolderFiles({ ...opened, tree: treeOf(tree) }, { timeoutMs: 0, queue: indexing });
   const indexer = new Indexer(derived, functions);
-  const worker = new (options.WorkerClass ?? Worker)(context, indexer, sidecars, archives);
+  const worker = new (options.WorkerClass ?? Worker)(context, indexer);
   const log = new (options.LogClass ?? LogWorker)(context, leases, worker, { graceMs: 0 });
   return {
-    ...{ tree, files, index, derived, documents, outcomes, queue, follower, worker, sidecars, archives, functions },
-    searcher: new Searcher(context, follower),
+    ...{ tree, files, index, derived, documents, outcomes, queue, follower, worker, sidecars, functions },
+    searcher: new Searcher({ ...context, follower }),
     box: new Box(ground, layout.queue),
     log,
     takeLog: async () => {

@@ -1,5 +1,6 @@
 // Scenarios of sessions: processes that commit, append or die at any step. No message is lost or archived twice, and
 // the memories of every archive are extracted.
+import { openSession } from "../../../src/files/sessions/session-archives.ts";
 import { TreeSession } from "../../../src/files/sessions/tree-session.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { mustHold, valuesOf, type Fact, type Scenario } from "../../../src/testing/explorer/scenario.ts";
@@ -92,7 +93,7 @@ async function sessionOf(
   process: IndexProcess,
   { SessionClass = TreeSession }: SessionScenarioOptions = {},
 ): Promise<TreeSession> {
-  return new SessionClass(await process.archives.open(id), undefined, process, () => undefined);
+  return new SessionClass(await openSession(process.tree, id), undefined, process, () => undefined);
 }
 
 async function append(process: IndexProcess, content: string): Promise<void> {

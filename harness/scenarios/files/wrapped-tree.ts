@@ -24,8 +24,8 @@ export function withDrafts(tree: Tree, membersOf: (draft: RedoDraft) => Partial<
       },
     });
   return wrapping(tree, {
-    locks: async () => wrapped(await tree.locks()),
-    locksFor: async (within) => wrapped(await tree.locksFor(within)),
+    locks: wrapped(tree.locks),
+    locksFor: (within) => wrapped(tree.locksFor(within)),
   });
 }
 

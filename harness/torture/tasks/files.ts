@@ -63,15 +63,14 @@ async function openTortured({ ground, directory }: TortureTools): Promise<{ file
   const root = `${directory}/tree`;
   await ensureDirectory(ground.ports.disk, root);
   const locks = await TablePathLocks.open(ground, { root });
-  const tree = await Tree.open({ root, ground, locks: async () => locks });
+  const tree = await Tree.open(locks);
   return { files: new FolderFiles({ tree, close: () => locks.close() }, { timeoutMs: 10_000 }), tree };
 }
 
 /** Creates the shelf under a lock on the whole tree if it sees none: a shelf that is being moved may look missing. */
 async function makeShelf(files: FolderFiles, tree: Tree): Promise<void> {
   if (await hasShelf(files)) return;
-  const locks = await tree.locks();
-  await using hold = await locks.acquire("", { mode: "tree", timeoutMs: Infinity });
+  await using hold = await tree.locks.acquire("", { mode: "tree", timeoutMs: Infinity });
   if (!(await hasShelf(files))) await files.write("left/shelf/count", "{}", { within: hold });
 }
 

@@ -63,8 +63,7 @@ export async function untilUnlocked(
   for (;;) {
     signal.throwIfAborted();
     try {
-      const locks = await tree.locks();
-      const hold = await locks.acquireAll(requests, { timeoutMs: Infinity, signal, tag: indexingTag });
+      const hold = await tree.locks.acquireAll(requests, { timeoutMs: Infinity, signal, tag: indexingTag });
       await hold.release();
       return;
     } catch (error) {
@@ -85,7 +84,7 @@ export async function untilUnlocked(
 async function untilSeenFree(tree: Tree, paths: readonly string[], signal: AbortSignal): Promise<void> {
   const { clock } = tree.ground.ports;
   const isHeld = async (): Promise<boolean> =>
-    (await (await tree.locks()).list()).some(
+    (await tree.locks.list()).some(
       (held) => !held.shared && paths.some((path) => isWithin(path, held.path) || isWithin(held.path, path)),
     );
   while (await isHeld()) await clock.sleep(lookEveryMs, { signal });

@@ -174,7 +174,7 @@ async function lock(
   { requests }: OperationPlan,
   timeoutMs: number,
 ): Promise<{ readonly locks: TablePathLocks; readonly hold: PathHold }> {
-  const locks = await tree.locksFor(within);
+  const locks = tree.locksFor(within);
   const tag = `${tagPrefix}${name}`;
   for (let leftMs = timeoutMs; ; leftMs = glanceMsMax)
     try {

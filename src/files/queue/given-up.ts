@@ -2,8 +2,7 @@
 // may have been killed, or another ticket may have been the cause. So only deaths of workers that
 // worked on nothing else count, and only many of them.
 import type { AttemptNote } from "../../handoff/model/handoff.ts";
-import type { ForeignChanges } from "../search/foreign-changes.ts";
-import type { Sidecars } from "../sidecars/sidecars.ts";
+import { changeBetween } from "../search/foreign-changes.ts";
 import type { TaskContext } from "./task-context.ts";
 import type { Task } from "./task.ts";
 
@@ -61,11 +60,11 @@ export function isSetAsideReason(reason: string): boolean {
  * Returns work that was given up and is still needed: a later change of the same path, or a later
  * summary, replaces the rest.
  */
-export async function findGivenUp(
-  { derived, queue }: Pick<TaskContext, "derived" | "queue">,
-  sidecars: Sidecars,
-  foreign: ForeignChanges,
-): Promise<NamedGivenUp[]> {
+export async function findGivenUp({
+  derived,
+  queue,
+  sidecars,
+}: Pick<TaskContext, "derived" | "queue" | "sidecars">): Promise<NamedGivenUp[]> {
   const subjectOf = async (task: Task): Promise<string | undefined> => {
     if (task.task === "session") return `session ${task.session}, archive ${task.archive}`;
     if (task.task === "summary") return (await sidecars.isReplaced(task)) ? undefined : task.directory;
@@ -73,7 +72,7 @@ export async function findGivenUp(
     const change = await tree.changes.find(task.change);
     if (change === undefined || (await tree.findLook(change.path)) === undefined) return undefined;
     const { path, number } = change;
-    const later = await foreign.changeBetween(path, number, await tree.changes.last());
+    const later = await changeBetween(tree.changes, path, number, await tree.changes.last());
     const isReplaced =
       later === "many" ? ((await documents.findNewest(path))?.change ?? 0) > number : later !== undefined;
     return isReplaced ? undefined : path;

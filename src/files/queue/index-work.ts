@@ -1,26 +1,18 @@
 // IndexWork: everything that one process does for all: it follows the change log, processes tickets
 // and publishes snapshots until it is stopped.
-import type { Change, FileOperations, FilesOptions } from "../model/file-tree.ts";
 import { allEnded } from "../../durable/wait/in-parallel.ts";
 import { onAbort } from "../../durable/wait/on-abort.ts";
 import type { ConsumeOptions } from "../../handoff/model/consume-options.ts";
 import type { Delivery } from "../../handoff/model/delivery.ts";
 import { directoryLeases, type Leases } from "../../part/leases.ts";
-import { Loops, type LoopSignals } from "../../part/loop.ts";
-import type { NewChange } from "../change-log/change-record.ts";
-import type { Derived } from "../documents/derived.ts";
-import type { Follower } from "../search/follower.ts";
+import type { LoopSignals } from "../../part/loop.ts";
+import type { IndexSide } from "../index-side.ts";
+import type { DerivedIndex } from "../model/derived-index.ts";
 import { SnapshotKeeper } from "../search/snapshot-keeper.ts";
-import { SessionArchives } from "../sessions/session-archives.ts";
-import { Sidecars } from "../sidecars/sidecars.ts";
 import { Indexer } from "./indexer.ts";
 import { LastingWork } from "./lasting-work.ts";
-import { LockWaits } from "./lock-waits.ts";
 import { LogWorker, type LogWorkerOptions } from "./log-worker.ts";
 import { NeededFunctions } from "./needed-functions.ts";
-import type { TaskContext } from "./task-context.ts";
-import { TaskQueue } from "./task-queue.ts";
-import { UserFunctions } from "./user-functions.ts";
 import { Worker } from "./worker.ts";
 
 const retryDefault: RetryOptions = { attempts: 5, backoffMs: { min: 1_000, max: 60_000 } };
@@ -35,98 +27,72 @@ export interface RetryOptions {
   readonly backoffMs: NonNullable<ConsumeOptions["backoffMs"]>;
 }
 
-export interface IndexWorkOptions extends FilesOptions, Pick<LogWorkerOptions, "graceMs"> {
+export interface IndexWorkOptions extends Pick<LogWorkerOptions, "graceMs"> {
   readonly retry?: RetryOptions | undefined;
 }
 
-export class IndexWork implements TaskContext {
-  /** False if this process neither indexes nor summarizes. */
-  readonly isOn: boolean;
-  readonly derived: Derived;
-  readonly operations: () => Pick<FileOperations, "write">;
-  readonly functions: UserFunctions;
-  readonly queue: TaskQueue;
-  readonly waits: LockWaits = new LockWaits();
+export class IndexWork {
   readonly worker: Worker;
   readonly log: LogWorker;
   readonly keeper: SnapshotKeeper;
-  readonly sidecars: Sidecars;
-  readonly archives: SessionArchives;
   readonly needed: NeededFunctions;
   readonly lasting: LastingWork;
-  readonly loops: Loops;
+  readonly #side: IndexSide;
   readonly #leases: Leases;
   readonly #retry: RetryOptions;
 
   constructor(
-    derived: Derived,
-    follower: Follower,
-    operations: () => Pick<FileOperations, "write">,
-    options: IndexWorkOptions,
+    side: IndexSide,
+    sharedIndex: DerivedIndex | undefined,
+    { retry = retryDefault, graceMs }: IndexWorkOptions,
   ) {
+    const { derived, follower, functions } = side;
     const { ground, layout, root } = derived.tree;
     const { clock, host } = ground.ports;
-    this.derived = derived;
-    this.operations = operations;
-    this.functions = new UserFunctions(clock, options);
-    this.isOn = this.functions.has("index") || this.functions.has("summarize");
-    this.#retry = { ...retryDefault, ...options.retry };
-    this.queue = new TaskQueue(derived.tree, options.leaseMs);
+    this.#side = side;
+    this.#retry = retry;
     this.#leases = directoryLeases(layout.directory, async () => ground);
-    this.loops = new Loops(clock, root);
     this.lasting = new LastingWork(clock, (error, isFirst) => {
       if (isFirst) host.warn(`${root}: indexing of changes is interrupted: ${String(error)}`);
-      this.loops.progressed();
+      side.loops.progressed();
     });
     this.needed = new NeededFunctions(ground, layout.directory);
     this.keeper = new SnapshotKeeper(derived, follower, this.#leases);
-    this.sidecars = new Sidecars(this);
-    this.archives = new SessionArchives(this);
-    const { index } = options;
-    const sharedIndex = index !== false && index?.isShared === true ? index : undefined;
-    const indexer = new Indexer(derived, this.functions, sharedIndex);
-    this.worker = new Worker(this, indexer, this.sidecars, this.archives);
-    const { backoffMs } = this.#retry;
-    this.log = new LogWorker(this, this.#leases, this.worker, {
+    this.worker = new Worker(side, new Indexer(derived, functions, sharedIndex));
+    const { backoffMs } = retry;
+    this.log = new LogWorker(side, this.#leases, this.worker, {
       retryDelayMs: typeof backoffMs === "object" ? backoffMs.min : 0,
-      ...(options.graceMs === undefined ? {} : { graceMs: options.graceMs }),
+      ...(graceMs === undefined ? {} : { graceMs }),
     });
-  }
-
-  async announce(change: NewChange): Promise<Change> {
-    const announced = await this.derived.tree.changes.append(change);
-    this.log.wake();
-    return announced;
-  }
-
-  onProgress(documents: number): void {
-    this.keeper.noteDocuments(documents);
-    this.loops.progressed();
   }
 
   /** Runs until it is stopped, and survives disk failures. */
   async run(concurrency: number, signals: LoopSignals): Promise<void> {
     await this.lasting.run(async () => {
-      await this.derived.tree.reserve.fill();
-      if (this.functions.has("index")) await this.derived.dropIndexOfAnotherLog({ isDeep: true });
+      const { derived, functions } = this.#side;
+      await derived.tree.reserve.fill();
+      if (functions.has("index")) await derived.dropIndexOfAnotherLog({ isDeep: true });
       await this.#runOnce(concurrency, signals);
     }, signals.stopping);
   }
 
   async close(): Promise<void> {
-    await this.loops.close();
-    await this.queue.close();
+    const { loops, queue, follower } = this.#side;
+    await loops.close();
+    await queue.close();
     await this.#leases.close();
+    await follower.close();
   }
 
   async #runOnce(concurrency: number, signals: LoopSignals): Promise<void> {
-    await this.needed.add(this.functions.names);
+    const { functions, queue } = this.#side;
+    await this.needed.add(functions.names);
     await together(signals, (each) => [
       this.#workWhenAble(concurrency, each),
-      ...(this.functions.has("index") ? [this.keeper.run(each)] : []),
+      ...(functions.has("index") ? [this.keeper.run(each)] : []),
     ]);
     // If finished tickets cannot be removed now, the next process removes them.
-    if (!signals.lettingGo.aborted) await this.queue.collect().catch(() => undefined);
+    if (!signals.lettingGo.aborted) await queue.collect().catch(() => undefined);
   }
 
   /**
@@ -134,13 +100,14 @@ export class IndexWork implements TaskContext {
    * of them.
    */
   async #workWhenAble(concurrency: number, signals: LoopSignals): Promise<void> {
+    const { functions, waits } = this.#side;
     while (await this.#hasFunctions(signals.stopping)) {
-      const hide = await this.needed.show(this.functions.names);
-      this.waits.addWorkers(concurrency);
+      const hide = await this.needed.show(functions.names);
+      waits.addWorkers(concurrency);
       try {
         await this.#workWhileAble(concurrency, signals);
       } finally {
-        this.waits.addWorkers(-concurrency);
+        waits.addWorkers(-concurrency);
         // On failure, the registration counts for as long as this process lives.
         await hide().catch(() => undefined);
       }
@@ -158,7 +125,7 @@ export class IndexWork implements TaskContext {
     const signals = { stopping: AbortSignal.any([stopping, lacking.signal]), lettingGo };
     await together(signals, (each) => [
       this.#workOnTickets(concurrency, each, isAble),
-      ...(this.isOn ? [this.log.run(concurrency, each, isAble)] : []),
+      ...(this.#side.isOn ? [this.log.run(concurrency, each, isAble)] : []),
     ]);
   }
 
@@ -167,7 +134,8 @@ export class IndexWork implements TaskContext {
     { stopping, lettingGo }: LoopSignals,
     isAble: () => Promise<boolean>,
   ): Promise<void> {
-    const { queue, worker } = this;
+    const { worker } = this;
+    const { queue } = this.#side;
     const { attempts, backoffMs } = this.#retry;
     await queue.replayLost();
     const burials = new Set<Promise<void>>();
@@ -211,7 +179,7 @@ export class IndexWork implements TaskContext {
    * first.
    */
   async #hasFunctions(stopping: AbortSignal): Promise<boolean> {
-    const { ground, root } = this.derived.tree;
+    const { ground, root } = this.#side.derived.tree;
     for (let checks = 0; !stopping.aborted; checks++) {
       const missing = await this.#findMissing();
       if (missing.length === 0) return true;
@@ -225,7 +193,7 @@ export class IndexWork implements TaskContext {
   }
 
   async #findMissing(): Promise<string[]> {
-    const own: readonly string[] = this.functions.names;
+    const own: readonly string[] = this.#side.functions.names;
     return (await this.needed.list()).filter((name) => !own.includes(name));
   }
 }

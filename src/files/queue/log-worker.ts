@@ -174,7 +174,7 @@ export class LogWorker {
   protected async findFree(_read: readonly Change[]): Promise<(change: Change) => Promise<boolean>> {
     const tree = this.#tree;
     if (tree.disk.volume.kind !== "local") return (change) => this.#canLock(change);
-    const { table } = await tree.locks();
+    const { table } = tree.locks;
     const { requests, redos } = (await table.read()).state;
     const listed = new Set(requests.map(({ id }) => id));
     const orphans = redos.filter(({ request }) => !listed.has(request));
@@ -191,7 +191,7 @@ export class LogWorker {
   async #canLock({ path, from }: Change): Promise<boolean> {
     const requests = [path, ...(from === undefined ? [] : [from])].map((each) => ({ path: each, shared: true }));
     try {
-      const hold = await (await this.#tree.locks()).acquireAll(requests, { timeoutMs: 0, tag: indexingTag });
+      const hold = await this.#tree.locks.acquireAll(requests, { timeoutMs: 0, tag: indexingTag });
       await hold.release();
       return true;
     } catch (error) {

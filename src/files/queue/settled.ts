@@ -5,10 +5,8 @@ import type { TicketInfo } from "../../handoff/model/handoff.ts";
 import { Sleeper } from "../../ports/sleeper.ts";
 import type { Change } from "../model/file-tree.ts";
 import type { Tree } from "../tree/tree.ts";
-import type { Follower } from "../search/follower.ts";
-import type { ForeignChanges } from "../search/foreign-changes.ts";
 import { findGivenUp } from "./given-up.ts";
-import type { IndexWork } from "./index-work.ts";
+import type { IndexSide } from "../index-side.ts";
 import type { QueuedTask, TaskQueue } from "./task-queue.ts";
 
 const firstPauseMs = 4;
@@ -28,28 +26,23 @@ export interface SettledOptions {
  * Waits until all work is done. Rejects if the work of this process failed: another process may
  * succeed, but only the caller knows whether there is one.
  */
-export async function waitUntilSettled(
-  work: IndexWork,
-  follower: Follower,
-  foreign: ForeignChanges,
-  options: SettledOptions,
-): Promise<void> {
-  const { queue, derived } = work;
+export async function waitUntilSettled(side: IndexSide, options: SettledOptions): Promise<void> {
+  const { queue, derived } = side;
   const { changes } = derived.tree;
   // An index that a person deleted starts over with a change: refresh before reading the last one.
-  if (work.isOn) await follower.refresh();
-  await waitForOutcomes(work, follower, await changes.last(), options);
+  if (side.isOn) await side.follower.refresh();
+  await waitForOutcomes(side, await changes.last(), options);
   const rest = (await queue.unfinished()).filter((each) => concerns(each, options.under));
-  if (rest.length > 0) await mustHaveFunctions(work);
+  if (rest.length > 0) await mustHaveFunctions(side);
   for (const { id } of rest) await waitForTicket(queue, id, options.signal);
   // Summaries and memories are changes of the tree too. They may have come during the first wait.
-  await waitForOutcomes(work, follower, await changes.last(), options);
-  await throwIfSetAside(work, foreign, options);
+  await waitForOutcomes(side, await changes.last(), options);
+  await throwIfSetAside(side, options);
 }
 
 /** Throws INDEX_FAILED: a task that kills its workers is not done, and no process works on it. */
-async function throwIfSetAside(work: IndexWork, foreign: ForeignChanges, { under }: SettledOptions): Promise<void> {
-  const concerned = (await findGivenUp(work, work.sidecars, foreign)).filter(
+async function throwIfSetAside(side: IndexSide, { under }: SettledOptions): Promise<void> {
+  const concerned = (await findGivenUp(side)).filter(
     ({ task, path, isSetAside }) => isSetAside && (under === "" || (task.task !== "session" && isWithin(path, under))),
   );
   const [first] = concerned;
@@ -60,14 +53,9 @@ async function throwIfSetAside(work: IndexWork, foreign: ForeignChanges, { under
   throw holdfastError("INDEX_FAILED", message, { path });
 }
 
-async function waitForOutcomes(
-  work: IndexWork,
-  follower: Follower,
-  last: number,
-  { under, signal }: SettledOptions,
-): Promise<void> {
-  if (!work.isOn) return;
-  const { loops, derived } = work;
+async function waitForOutcomes(side: IndexSide, last: number, { under, signal }: SettledOptions): Promise<void> {
+  if (!side.isOn) return;
+  const { loops, derived, follower } = side;
   const sleeper = new Sleeper(loops.clock);
   const seenMs = new Map<string, number>();
   const stopListening = loops.onProgress(sleeper.wake);
@@ -76,17 +64,17 @@ async function waitForOutcomes(
       signal?.throwIfAborted();
       loops.mustBeOpen();
       sleeper.forgetWakeUps();
-      const { failure } = work.lasting;
+      const { failure } = side.work.lasting;
       await follower.refresh();
       const pending = await among(derived.tree.changes, follower.pendingUpTo(last), under);
       if (pending.length === 0) return;
       if (failure !== undefined) throw failure.error;
       // A worker may have died after its ticket was given up and before it published the outcome.
       if (pauseMs === pauseMsMax) {
-        await buryDeadLetters(work, pending);
-        await mustHaveFunctions(work);
-        await replaceLostOutcomes(work, pending, seenMs);
-        await throwIfStuck(work, pending, seenMs);
+        await buryDeadLetters(side, pending);
+        await mustHaveFunctions(side);
+        await replaceLostOutcomes(side, pending, seenMs);
+        await throwIfStuck(side, pending, seenMs);
       }
       await sleeper.sleep(pauseMs, signal);
     }
@@ -100,18 +88,18 @@ async function waitForOutcomes(
  * deleted with it. So the whole tree is checked again, and these changes are no longer waited for.
  */
 async function replaceLostOutcomes(
-  work: IndexWork,
+  side: IndexSide,
   pending: readonly number[],
   seenMs: Map<string, number>,
 ): Promise<void> {
-  const { derived, worker } = work;
-  const nowMs = work.loops.clock.monotonicMs();
+  const { derived, work } = side;
+  const nowMs = side.loops.clock.monotonicMs();
   const lost: number[] = [];
   // Each change up to this one had an outcome or a ticket.
   const passed = (await (await work.log.open()).read()).state.position;
   for (const number of pending.slice(0, lookedAtMax)) {
     if (number > passed) break;
-    const ticket = await findTicket(work, number);
+    const ticket = await findTicket(side, number);
     const sinceMs = seenMs.get(`${number}`) ?? nowMs;
     // A ticket exists until the work is done, and for a while after that.
     if (ticket === undefined) seenMs.set(`${number}`, sinceMs);
@@ -121,18 +109,18 @@ async function replaceLostOutcomes(
     if ((await derived.findSnapshotPosition()) < number) lost.push(number);
   }
   if (lost.length === 0) return;
-  await work.announce({ kind: "written", path: "" });
-  for (const number of lost) await worker.giveUp(number, "Its outcome was deleted.");
+  await side.announce({ kind: "written", path: "" });
+  for (const number of lost) await work.worker.giveUp(number, "Its outcome was deleted.");
 }
 
 /** Throws RESOURCE_BUSY if a pending committed change cannot be completed, whichever process committed it. */
 async function throwIfStuck(
-  { derived, loops }: IndexWork,
+  { derived, loops }: IndexSide,
   pending: readonly number[],
   seenMs: Map<string, number>,
 ): Promise<void> {
   const { tree } = derived;
-  const { redos } = (await (await tree.locks()).table.read()).state;
+  const { redos } = (await tree.locks.table.read()).state;
   const nowMs = loops.clock.monotonicMs();
   const stuck = redos.filter(({ id }) => nowMs - (seenMs.get(id) ?? nowMs) >= stuckMs);
   for (const { id } of redos) seenMs.set(id, seenMs.get(id) ?? nowMs);
@@ -161,29 +149,29 @@ function pathsOf(change: Change | undefined): readonly string[] | undefined {
 }
 
 /** Throws INDEX_FAILED if no living process can do the work. */
-async function mustHaveFunctions({ needed, functions }: IndexWork): Promise<void> {
-  await needed.mustBeThere(functions.names);
+async function mustHaveFunctions({ work, functions }: IndexSide): Promise<void> {
+  await work.needed.mustBeThere(functions.names);
 }
 
-async function buryDeadLetters(work: IndexWork, pending: readonly number[]): Promise<void> {
+async function buryDeadLetters(side: IndexSide, pending: readonly number[]): Promise<void> {
   for (const number of pending.slice(0, lookedAtMax)) {
-    const ticket = await findTicket(work, number);
-    if (ticket?.damaged !== undefined) await renew(work, number);
-    else if (ticket?.state === "error") await work.worker.giveUp(number, ticket.history.at(-1)?.reason ?? "");
+    const ticket = await findTicket(side, number);
+    if (ticket?.damaged !== undefined) await renew(side, number);
+    else if (ticket?.state === "error") await side.work.worker.giveUp(number, ticket.history.at(-1)?.reason ?? "");
   }
 }
 
 /** An unreadable ticket has no effect: announces its change again. */
-async function renew(work: IndexWork, number: number): Promise<void> {
-  const { derived, queue, worker } = work;
+async function renew(side: IndexSide, number: number): Promise<void> {
+  const { derived, queue, work } = side;
   const change = await derived.tree.changes.find(number);
   if (change === undefined || (await queue.stateOf(number)) !== "damaged") return;
   const { kind, path, from } = change;
-  await work.announce({ kind, path, ...(from === undefined ? {} : { from }) });
-  await worker.giveUp(number, "Its ticket cannot be read. The change was announced again.");
+  await side.announce({ kind, path, ...(from === undefined ? {} : { from }) });
+  await work.worker.giveUp(number, "Its ticket cannot be read. The change was announced again.");
 }
 
-async function findTicket({ queue, derived }: IndexWork, change: number): Promise<TicketInfo | undefined> {
+async function findTicket({ queue, derived }: IndexSide, change: number): Promise<TicketInfo | undefined> {
   return await queue.findByChange(change, await derived.tree.changes.findId(change));
 }
 

@@ -3,6 +3,7 @@ import type { NewChange } from "../change-log/change-record.ts";
 import type { Derived } from "../documents/derived.ts";
 import type { Change, FileOperations } from "../model/file-tree.ts";
 import type { LockWaits } from "./lock-waits.ts";
+import type { Sidecars } from "../sidecars/sidecars.ts";
 import type { TaskQueue } from "./task-queue.ts";
 import type { UserFunctions } from "./user-functions.ts";
 
@@ -11,8 +12,9 @@ export interface TaskContext {
   readonly functions: UserFunctions;
   readonly queue: TaskQueue;
   readonly waits: LockWaits;
+  readonly sidecars: Sidecars;
   /** The tree itself: summaries and memories are written through it. */
-  operations(): Pick<FileOperations, "write">;
+  readonly operations: () => Pick<FileOperations, "write">;
   /** Announces a change that no operation makes: the current content must be indexed. */
   announce(change: NewChange): Promise<Change>;
   /** Called when work is done, with the number of documents made. */

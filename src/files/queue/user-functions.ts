@@ -28,19 +28,17 @@ export interface ExtractedMemory {
 }
 
 export class UserFunctions {
+  /** The functions that this process has. */
+  readonly names: readonly FunctionName[];
   readonly #given: Given;
   readonly #clock: Clock;
 
   constructor(clock: Clock, given: Given) {
     this.#clock = clock;
     this.#given = given;
-  }
-
-  /** The functions that this process has. */
-  get names(): FunctionName[] {
-    const { index, extract, embed, summarize, sessions } = this.#given;
+    const { index, extract, embed, summarize, sessions } = given;
     const all = { index: index !== false, extract, embed, summarize, "sessions.extract": sessions?.extract };
-    return (Object.keys(all) as FunctionName[]).filter((name) => all[name] !== undefined && all[name] !== false);
+    this.names = (Object.keys(all) as FunctionName[]).filter((name) => all[name] !== undefined && all[name] !== false);
   }
 
   has(name: FunctionName): boolean {

@@ -6,9 +6,8 @@ import type { PathHold } from "../../locks/path/path-hold.ts";
 import type { NewOutcome } from "../documents/outcomes.ts";
 import type { Change } from "../model/file-tree.ts";
 import { indexingTag } from "../tree/layout.ts";
-import type { SessionArchives } from "../sessions/session-archives.ts";
+import { extractArchive } from "../sessions/session-archives.ts";
 import { isSidecar } from "../sidecars/sidecar-name.ts";
-import type { Sidecars } from "../sidecars/sidecars.ts";
 import type { Tree } from "../tree/tree.ts";
 import {
   deathsAloneMax,
@@ -31,8 +30,6 @@ export class Worker {
   readonly #context: TaskContext;
   readonly #tree: Tree;
   readonly #indexer: Indexer;
-  readonly #sidecars: Sidecars;
-  readonly #archives: SessionArchives;
   #inProgress = 0;
   /** How many of them wait for a lock, or for room on the disk. */
   #waiting = 0;
@@ -42,12 +39,10 @@ export class Worker {
   /** The position of the last known snapshot, and when it was checked. */
   #snapshot = { position: 0, lookedAtMs: -Infinity };
 
-  constructor(context: TaskContext, indexer: Indexer, sidecars: Sidecars, archives: SessionArchives) {
+  constructor(context: TaskContext, indexer: Indexer) {
     this.#context = context;
     this.#tree = context.derived.tree;
     this.#indexer = indexer;
-    this.#sidecars = sidecars;
-    this.#archives = archives;
   }
 
   readonly handle = async (delivery: Delivery): Promise<unknown> => {
@@ -132,7 +127,7 @@ export class Worker {
     for (const path of apart) await this.#context.announce({ kind: "written", path });
     // Before the outcome: a process that finds the outcome does nothing more. Sidecars request no
     // sidecars.
-    if (!isSidecar(change.path)) await this.#sidecars.request(directories);
+    if (!isSidecar(change.path)) await this.#context.sidecars.request(directories);
     await onIndexed?.();
     await this.#publish(outcome);
     this.#context.onProgress(outcome.documents.length);
@@ -150,8 +145,8 @@ export class Worker {
   }
 
   async #do(task: Task, signal: AbortSignal, isAlone: boolean): Promise<unknown> {
-    if (task.task === "summary") return await this.#sidecars.write(task, signal, { isAlone });
-    if (task.task === "session") return await this.#archives.extract(task, signal);
+    if (task.task === "summary") return await this.#context.sidecars.write(task, signal, { isAlone });
+    if (task.task === "session") return await extractArchive(this.#context, task, signal);
     return await this.#handleIndex(task, signal, isAlone);
   }
 
@@ -199,9 +194,11 @@ export class Worker {
       // lapsed, a worker may have died with it, or the process that added them may have died before
       // it made the ticket.
       if (token !== undefined || (await this.#isAdded(change))) {
-        const locks = await tree.locks();
         const request = { mode: "tree", signal, tag: indexingTag } as const;
-        hold ??= await this.#acquire((timeoutMs) => locks.acquire(change.path, { ...request, timeoutMs }), isAlone);
+        hold ??= await this.#acquire(
+          (timeoutMs) => tree.locks.acquire(change.path, { ...request, timeoutMs }),
+          isAlone,
+        );
       }
       const either = hold === undefined ? signal : AbortSignal.any([signal, hold.signal]);
       const options = { signal: either, isEachApart: isAlone, onIndexed: () => release(hold) };
@@ -250,7 +247,7 @@ export class Worker {
 
   async #findReceived(token: string, signal: AbortSignal): Promise<PathHold | undefined> {
     try {
-      return await (await this.#tree.locks()).receive(token, { signal });
+      return await this.#tree.locks.receive(token, { signal });
     } catch (error) {
       if (isHoldfastError(error, "NO_SUCH_TRANSFER")) return undefined;
       throw error;
@@ -263,7 +260,7 @@ export class Worker {
    */
   protected async waitForEnd({ path, from }: Change, signal: AbortSignal, isAlone: boolean): Promise<void> {
     const requests = [path, ...(from === undefined ? [] : [from])].map((each) => ({ path: each, shared: true }));
-    const locks = await this.#tree.locks();
+    const { locks } = this.#tree;
     const options = { signal, tag: indexingTag };
     const acquire = (timeoutMs: number): Promise<PathHold> => locks.acquireAll(requests, { ...options, timeoutMs });
     try {

@@ -3,9 +3,8 @@
 import { holdfastError, messageOf } from "../../errors.ts";
 import type { DerivedIndex, SearchHit, SearchOptions } from "../model/derived-index.ts";
 import type { TaskContext } from "../queue/task-context.ts";
-import type { Derived } from "../documents/derived.ts";
 import type { Follower } from "./follower.ts";
-import { ForeignChanges } from "./foreign-changes.ts";
+import { changeBetween, judgeContent } from "./foreign-changes.ts";
 import { verifiedHits } from "./verified-hits.ts";
 
 /**
@@ -16,24 +15,20 @@ const freshMs = 25;
 /** Beyond this a file may be reported twice. */
 const reportedMax = 10_000;
 
+type SearchContext = Pick<TaskContext, "derived" | "functions" | "announce"> & { readonly follower: Follower };
+
 export class Searcher {
-  readonly #context: Pick<TaskContext, "derived" | "functions" | "announce">;
-  readonly #derived: Derived;
-  readonly #follower: Follower;
-  readonly #foreign: ForeignChanges;
+  readonly #context: SearchContext;
   /** Contents that this process has reported as those of other programs. */
   readonly #reported = new Set<string>();
 
-  constructor(context: Pick<TaskContext, "derived" | "functions" | "announce">, follower: Follower) {
+  constructor(context: SearchContext) {
     this.#context = context;
-    this.#derived = context.derived;
-    this.#follower = follower;
-    this.#foreign = new ForeignChanges(this.#derived, follower);
   }
 
   async search(text: string, { limit, signal, ...options }: SearchOptions): Promise<SearchHit[]> {
-    const follower = this.#follower;
-    const { path: under } = await this.#derived.tree.locate(options.under ?? "");
+    const { derived, follower } = this.#context;
+    const { path: under } = await derived.tree.locate(options.under ?? "");
     await this.#refresh();
     const vector = text.trim() === "" ? undefined : await this.#embed(text, under, signal);
     const context = {
@@ -41,7 +36,7 @@ export class Searcher {
       search: async (...asked: Parameters<DerivedIndex["search"]>) =>
         (await follower.engine?.index.search(...asked)) ?? [],
       vector,
-      findStamp: (path: string) => this.#derived.findStamp(path),
+      findStamp: (path: string) => derived.findStamp(path),
       // A missing file is only omitted: another program may have moved it away for a moment, as a
       // checkout of another branch does. Only a change by Holdfast, or a rebuild, drops its
       // document.
@@ -65,8 +60,8 @@ export class Searcher {
 
   /** Waits for the first refresh to end; for later ones only a moment. */
   async #refresh(): Promise<void> {
-    const follower = this.#follower;
-    const { clock } = this.#derived.tree.ground.ports;
+    const { derived, follower } = this.#context;
+    const { clock } = derived.tree.ground.ports;
     const refreshing = follower.refresh();
     if (follower.engine === undefined) return await refreshing;
     let stop = (): void => undefined;
@@ -84,16 +79,19 @@ export class Searcher {
 
   /** Announces a content that another program wrote, so that it is indexed. */
   async #indexAgain(path: string, stamp: string): Promise<void> {
-    const { tree } = this.#derived;
+    const { derived, follower } = this.#context;
+    const { tree } = derived;
     const content = `${stamp}/${path}`;
     if (this.#reported.has(content)) return;
-    const { verdict, indexed } = await this.#foreign.judge(path, stamp, async () => this.#follower.engine?.find(path));
+    const { verdict, indexed } = await judgeContent(this.#context, path, stamp, async () =>
+      follower.engine?.find(path),
+    );
     if (verdict === "explained" || indexed === undefined) return;
     if (this.#reported.size >= reportedMax) this.#reported.clear();
     this.#reported.add(content);
     const { number } = await this.#context.announce({ kind: "written", path });
     // The race for its number has shown changes that no listing of a share had shown yet.
-    const isForeign = (await this.#foreign.changeBetween(path, indexed.change, number - 1)) === undefined;
+    const isForeign = (await changeBetween(tree.changes, path, indexed.change, number - 1)) === undefined;
     if (verdict === "foreign" && isForeign)
       tree.ground.ports.host.warn(
         `${tree.pathOf(path)} differs from what the last change wrote there: another program changed it without a lock. It is indexed again.`,

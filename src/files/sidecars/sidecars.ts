@@ -14,11 +14,11 @@ import { abstractName, isSidecarName, overviewName } from "./sidecar-name.ts";
 import { SidecarVersion } from "./sidecar-version.ts";
 
 export class Sidecars {
-  readonly #context: TaskContext;
+  readonly #context: Omit<TaskContext, "sidecars">;
   readonly #tree: Tree;
   readonly #VersionClass: typeof SidecarVersion;
 
-  constructor(context: TaskContext, VersionClass: typeof SidecarVersion = SidecarVersion) {
+  constructor(context: Omit<TaskContext, "sidecars">, VersionClass: typeof SidecarVersion = SidecarVersion) {
     this.#context = context;
     this.#tree = context.derived.tree;
     this.#VersionClass = VersionClass;
@@ -58,7 +58,7 @@ export class Sidecars {
     options: WaitOptions = {},
   ): Promise<"written" | "replaced" | "gone"> {
     const { functions, waits } = this.#context;
-    const locks = await this.#tree.locks();
+    const { locks } = this.#tree;
     const paths = [abstractName, overviewName].map((name) => below(directory, name));
     const acquire = (timeoutMs: number): Promise<PathHold> =>
       locks.acquireAll(paths, { timeoutMs, signal, tag: summaryTag });

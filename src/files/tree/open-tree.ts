@@ -80,7 +80,7 @@ function unjoined({ disk, random }: Ports): Staging {
 async function openOn(ground: Ground, root: string, options: { readonly listOnly?: boolean }): Promise<OpenedTree> {
   try {
     const locks = await TablePathLocks.open(ground, { root, ownsGround: true, ...options });
-    return { tree: await Tree.open({ root, ground, locks: async () => locks }), close: () => locks.close() };
+    return { tree: await Tree.open(locks), close: () => locks.close() };
   } catch (error) {
     await ground.close();
     throw error;
@@ -94,6 +94,5 @@ async function openUnder(root: string, locks: PathLocks): Promise<OpenedTree> {
     const message = `The locks are of the tree ${locks.root}, and the files of ${root}. Open locks for ${root}, or leave them out.`;
     throw holdfastError("WRONG_STORE", message, { path: root, expected: root, found: locks.root });
   }
-  const { ground } = locks.table;
-  return { tree: await Tree.open({ root, ground, locks: async () => locks }), close: async () => undefined };
+  return { tree: await Tree.open(locks), close: async () => undefined };
 }

@@ -4,7 +4,7 @@ import type { Ground } from "../../durable/liveness/ground.ts";
 import { listIfThere } from "../../durable/publish/directory.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { pathKey, type PathKeyOptions } from "../../format/path-key.ts";
-import { LockKeys, type Keys, type Located } from "../../locks/naming/lock-key.ts";
+import type { Located } from "../../locks/naming/lock-key.ts";
 import { decideNames } from "../../locks/naming/lock-names.ts";
 import type { PathHold } from "../../locks/path/path-hold.ts";
 import { TablePathLocks } from "../../locks/path/table-path-locks.ts";
@@ -22,27 +22,19 @@ import { FilesLayout } from "./layout.ts";
  */
 const reservedName = ".holdfast";
 
-export interface TreeOptions {
-  readonly root: string;
-  readonly ground: Ground;
-  /** The locks of this tree; work on derived data uses the same ones. */
-  readonly locks: () => Promise<TablePathLocks>;
-  /** How paths become keys. Default: by the rules of the tree's disk. */
-  readonly keys?: Keys | undefined;
-}
-
 export class Tree {
   readonly root: string;
   readonly ground: Ground;
   readonly layout: FilesLayout;
   readonly changes: ChangeLog;
   readonly reserve: Reserve;
-  readonly locks: () => Promise<TablePathLocks>;
-  readonly #keys: Keys;
+  /** The locks of this tree; work on derived data uses the same ones. */
+  readonly locks: TablePathLocks;
   readonly #names: PathKeyOptions;
 
-  private constructor({ root, ground, locks }: TreeOptions, keys: Keys, names: PathKeyOptions) {
-    this.root = root;
+  private constructor(locks: TablePathLocks, names: PathKeyOptions) {
+    const { ground } = locks.table;
+    this.root = locks.root;
     this.ground = ground;
     this.locks = locks;
     this.layout = new FilesLayout(ground.layout.directory);
@@ -51,15 +43,13 @@ export class Tree {
       onNewBlock: () => void this.foldChanges().catch(() => undefined),
     });
     this.reserve = new Reserve(ground.staging, this.layout.reserve);
-    this.#keys = keys;
     this.#names = names;
   }
 
-  static async open(options: TreeOptions): Promise<Tree> {
-    const { root, ground } = options;
-    const { disk } = ground.ports;
-    const names = await decideNames(ground.staging, ground.layout.directory, root);
-    return new Tree(options, options.keys ?? (await LockKeys.open(disk, root, names)), names);
+  /** Opens the tree of these locks. */
+  static async open(locks: TablePathLocks): Promise<Tree> {
+    const { staging, layout } = locks.table.ground;
+    return new Tree(locks, await decideNames(staging, layout.directory, locks.root));
   }
 
   /**
@@ -68,13 +58,13 @@ export class Tree {
    */
   async foldChanges(options: Pick<FoldOptions, "afterMs"> = {}): Promise<number> {
     const { ports, staging } = this.ground;
-    if (this.disk.volume.kind !== "local" || !(await (await this.locks()).table.hasDeltas())) return 0;
+    if (this.disk.volume.kind !== "local" || !(await this.locks.table.hasDeltas())) return 0;
     return await new ChangeFolder(staging, this.layout).fold({ nowMs: ports.clock.wallMs(), ...options });
   }
 
   /** Returns the locks for a call: those of the tree, or those that granted the hold `within`. Throws TypeError. */
-  async locksFor(within: PathHold | undefined): Promise<TablePathLocks> {
-    if (within === undefined) return await this.locks();
+  locksFor(within: PathHold | undefined): TablePathLocks {
+    if (within === undefined) return this.locks;
     const locks = TablePathLocks.of(within);
     if (locks.root !== this.root)
       throw new TypeError(`within is a hold in ${locks.root}, and the files are those of ${this.root}.`);
@@ -84,7 +74,7 @@ export class Tree {
   /** Releases a lock that was offered and that no process receives: until the offer lapsed, it would block others. */
   async endOffer(token: string): Promise<void> {
     try {
-      await (await (await this.locks()).receive(token)).release();
+      await (await this.locks.receive(token)).release();
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
     }
@@ -100,7 +90,7 @@ export class Tree {
    * spelling on the disk. Throws INVALID_PATH for a path that leads out, and for the ground.
    */
   async locate(path: string): Promise<Located> {
-    const located = await this.#keys.locate(this.#keys.clean(path));
+    const located = await this.locks.keys.locate(this.locks.keys.clean(path));
     if (located.path.toLowerCase().split("/").includes(reservedName)) throw reserved(path);
     return { ...located, path: await this.#spelledAsOnDisk(located.path) };
   }

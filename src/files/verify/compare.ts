@@ -3,8 +3,8 @@ import type { Cancel } from "../../common.ts";
 import { isHoldfastError } from "../../errors.ts";
 import type { Document } from "../documents/document.ts";
 import type { ListOptions } from "../model/file-tree.ts";
-import type { TaskContext } from "../queue/task-context.ts";
-import type { ForeignChanges } from "../search/foreign-changes.ts";
+import type { IndexSide } from "../index-side.ts";
+import { judgeContent } from "../search/foreign-changes.ts";
 import { findUnusable } from "../tree/unusable-entry.ts";
 
 export interface CompareOptions extends Cancel, Pick<ListOptions, "onProblem"> {
@@ -21,11 +21,10 @@ export interface ComparedFile {
 }
 
 export async function* compare(
-  context: Pick<TaskContext, "derived" | "announce">,
-  foreign: ForeignChanges,
+  side: Pick<IndexSide, "derived" | "follower" | "announce">,
   { signal, repair = false, onProblem }: CompareOptions,
 ): AsyncGenerator<ComparedFile> {
-  const { derived } = context;
+  const { derived } = side;
   const { reader, documents } = derived;
   for await (const { path, directory } of reader.list("", { deep: true, signal, onProblem })) {
     if (directory) continue;
@@ -40,9 +39,10 @@ export async function* compare(
     }
     const find = (): Promise<Document | undefined> => documents.findNewest(path);
     const isKnown = stamp === undefined || (await find())?.stamp === stamp;
-    const verdict = isKnown || stamp === undefined ? "explained" : (await foreign.judge(path, stamp, find)).verdict;
+    const verdict =
+      isKnown || stamp === undefined ? "explained" : (await judgeContent(side, path, stamp, find)).verdict;
     const isIndexed = verdict === "explained";
-    if (!isIndexed && repair) await context.announce({ kind: "written", path });
+    if (!isIndexed && repair) await side.announce({ kind: "written", path });
     yield { path, isIndexed, isForeign: verdict === "foreign" };
   }
 }

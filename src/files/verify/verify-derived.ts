@@ -95,7 +95,7 @@ async function verifyQueue(queue: TaskQueue, { findings, repair, signal }: Recor
  * to complete its own.
  */
 async function noteRedos({ tree }: Derived, { findings }: RecordsOptions): Promise<void> {
-  const { requests, redos } = (await (await tree.locks()).table.read()).state;
+  const { requests, redos } = (await tree.locks.table.read()).state;
   for (const { request, steps } of redos) {
     const holder = requests.find(({ id }) => id === request)?.holder;
     if (holder !== undefined && (await tree.ground.stateOf(holder, { once: true })) !== "dead") continue;

@@ -14,7 +14,7 @@ const lineHeight = 19;
 const padding = 16;
 const barHeight = 30;
 /** The audits are printed at once: each stays for this long. */
-const auditMs = 1500;
+const auditMs = 1000;
 const endMs = 4000;
 
 const cwd = mkdtempSync(join(tmpdir(), "holdfast-recording-"));

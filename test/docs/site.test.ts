@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import {
   addressOf,
   excluded,
-  makeSidebar,
+  makeSidebars,
   sampleOf,
   siteAddress,
   type SidebarItem,
@@ -18,15 +18,19 @@ const linksOf = ({ link, items = [] }: SidebarItem): string[] => [
   ...items.flatMap(linksOf),
 ];
 
-it("the sidebar lists every page of docs, and every folder of examples, once", () => {
-  const pages = readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
-    .map((name) => `docs/${name.replaceAll("\\", "/")}`)
-    .filter((name) => name.endsWith(".md") && !name.startsWith("docs/api/"));
+it("the sidebars list every page of docs, clients and examples once", () => {
+  const pagesIn = (folder: string): string[] =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+      .map((name) => `${folder}/${name.replaceAll("\\", "/")}`)
+      .filter((name) => name.endsWith(".md") && !/node_modules|^docs\/api\//.test(name));
   const examples = readdirSync(join(root, "examples")).map((name) => `/examples/${name}.md`);
-  const expected = [...pages.map((page) => `/${addressOf(page)}`), ...examples];
-  const listed = makeSidebar()
+  const expected = [...[...pagesIn("docs"), ...pagesIn("clients")].map((page) => `/${addressOf(page)}`), ...examples];
+  const listed = Object.values(makeSidebars())
+    .flat()
     .flatMap(linksOf)
     .filter((link) => !/^\/(api\/.*|start\.md|changelog\.md|security\.md|contributing\.md)$/.test(link));
+  // The index of a folder is listed in the main sidebar and in its own.
+  for (const index of ["/format/index.md", "/decisions/index.md"]) listed.splice(listed.indexOf(index), 1);
   expect(expected.length).toBeGreaterThan(200);
   expect(listed.toSorted()).toEqual(expected.toSorted());
 });

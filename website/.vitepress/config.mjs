@@ -1,6 +1,6 @@
 // The site: every page of the repository, with search that asks no other host.
 import { extendMarkdown, slugOf } from "./markdown.mjs";
-import { addressOf, excluded, makeSidebar, root } from "./pages.ts";
+import { addressOf, excluded, makeSidebars, root } from "./pages.ts";
 
 // Pages lie outside of this folder: without this, Node would look for Vue beside them.
 const vueOfTheSite = {
@@ -8,6 +8,9 @@ const vueOfTheSite = {
   enforce: "pre",
   resolveId: (id, _, { ssr }) => (ssr && /^vue(\/|$)/.test(id) ? { id, external: true } : undefined),
 };
+
+/** Guides come before the generated reference, and decisions last. Runs in the browser. */
+const boostDocument = (id) => (/\/decisions\/\d/.test(id) ? 0.3 : id.includes("/api/") ? 0.5 : 1);
 
 export default {
   title: "Holdfast",
@@ -32,7 +35,7 @@ export default {
     plugins: [vueOfTheSite],
   },
   themeConfig: {
-    search: { provider: "local", options: { detailedView: false } },
+    search: { provider: "local", options: { miniSearch: { searchOptions: { boostDocument } } } },
     outline: { level: [2, 3] },
     nav: [
       { text: "Start", link: "/start.md" },
@@ -40,7 +43,7 @@ export default {
       { text: "Errors", link: "/errors.md" },
       { text: "API", link: "/api/index.md" },
     ],
-    sidebar: makeSidebar(),
+    sidebar: makeSidebars(),
     socialLinks: [{ icon: "github", link: "https://github.com/holdfast-store/holdfast" }],
   },
 };

@@ -34,6 +34,8 @@ const firstGuides = [
 const isPage = (name: string): boolean => name.endsWith(".md");
 const namesIn = (folder: string): string[] =>
   existsSync(join(root, folder)) ? readdirSync(join(root, folder)).toSorted() : [];
+/** Clients in other languages have a page each. */
+const clientPages = namesIn("clients").map((name) => `clients/${name}/README.md`);
 const pagesIn = (folder: string): string[] =>
   namesIn(folder)
     .filter(isPage)
@@ -49,10 +51,13 @@ export const filesOfExample = (folder: string): string[] =>
   namesIn(`examples/${folder}`).filter((name) => !isFolder(`examples/${folder}/${name}`));
 
 /** Patterns of Markdown files that are no pages. */
-export const excluded = namesIn("")
-  .filter((name) => name !== "docs" && name !== "website" && !loosePages.includes(name))
-  .map((name) => (isFolder(name) ? `${name}/**` : name))
-  .filter((pattern) => pattern.endsWith("/**") || isPage(pattern));
+export const excluded = [
+  ...namesIn("")
+    .filter((name) => !["docs", "clients", "website", ...loosePages].includes(name))
+    .map((name) => (isFolder(name) ? `${name}/**` : name))
+    .filter((pattern) => pattern.endsWith("/**") || isPage(pattern)),
+  "clients/*/*/**",
+];
 
 /** Where the page of a Markdown file is, as a path below the site's. */
 export function addressOf(file: string): string {
@@ -70,23 +75,38 @@ export function titleOf(file: string): string {
 /** An item for the page of a Markdown file. */
 const itemOf = (file: string, text = titleOf(file)): SidebarItem => ({ text, link: `/${addressOf(file)}` });
 
+/** Items for pages, and for the index of their folder before them. */
+const itemsOf = (files: readonly string[]): SidebarItem[] => {
+  const isIndex = (file: string): boolean => file.startsWith("docs/") && posix.basename(file) === "README.md";
+  return [...files.filter(isIndex), ...files.filter((file) => !isIndex(file))].map((file) => itemOf(file));
+};
+
 const byOrder = (a: string, b: string): number => {
   const places = [a, b].map((file) => (firstGuides.indexOf(posix.basename(file, ".md")) + 99) % 99);
   return places[0]! - places[1]! || a.localeCompare(b);
 };
 
-/** The sidebar, which lists each page of `docs` once, except those of the generated reference: these follow by subpath. */
-export function makeSidebar(): SidebarItem[] {
+/**
+ * The sidebars by the beginning of an address. Together they list each page of `docs` once, except those of the generated
+ * reference, of which they list the subpaths.
+ */
+export function makeSidebars(): Record<string, SidebarItem[]> {
+  const back = { text: "← All pages", link: "/start.md" };
+  return {
+    "/": mainSidebar(),
+    "/api/": [back, { text: "API", items: apiItems() }],
+    "/format/": [back, { text: "On-disk formats", items: itemsOf(pagesIn("docs/format")) }],
+    "/decisions/": [back, { text: "Decisions", items: itemsOf(pagesIn("docs/decisions")) }],
+  };
+}
+
+function mainSidebar(): SidebarItem[] {
   const special = [...choosing, ...reference, ...background];
-  const existing = (files: readonly string[]): string[] => files.filter((file) => existsSync(join(root, file)));
   const guides = pagesIn("docs").filter((file) => !special.includes(file));
   const groups: SidebarItem[] = [
-    {
-      text: "Begin",
-      items: [itemOf(start, "Start here"), ...existing(choosing).map((file) => itemOf(file))],
-    },
-    { text: "Guides", items: guides.toSorted(byOrder).map((file) => itemOf(file)) },
-    { text: "Recipes", items: pagesIn("docs/recipes").map((file) => itemOf(file)) },
+    { text: "Begin", items: [itemOf(start, "Start here"), ...itemsOf(existing(choosing))] },
+    { text: "Guides", items: itemsOf([...guides.toSorted(byOrder), ...clientPages]) },
+    { text: "Recipes", items: itemsOf(pagesIn("docs/recipes")) },
     {
       text: "Examples",
       collapsed: true,
@@ -94,44 +114,30 @@ export function makeSidebar(): SidebarItem[] {
     },
     {
       text: "Reference",
-      items: [
-        ...existing(reference).map((file) => itemOf(file)),
-        { text: "Programs: the API", collapsed: true, items: apiItems() },
-        {
-          text: "On-disk formats",
-          collapsed: true,
-          items: pagesIn("docs/format")
-            .toSorted(indexFirst)
-            .map((file) => itemOf(file)),
-        },
-      ],
+      items: [...itemsOf(existing(reference)), { text: "API", link: "/api/index.md" }, itemOf("docs/format/README.md")],
     },
     {
       text: "Background",
       items: [
-        ...existing(background).map((file) => itemOf(file)),
-        { text: "Decisions", collapsed: true, items: pagesIn("docs/decisions").toSorted(indexFirst).map(decisionItem) },
+        ...itemsOf(existing(background)),
+        itemOf("docs/decisions/README.md"),
         itemOf("CHANGELOG.md"),
         itemOf("SECURITY.md", "Security policy"),
         itemOf("CONTRIBUTING.md"),
       ],
     },
-    ...otherFolders().map((folder) => ({ text: folder, items: pagesIn(`docs/${folder}`).map((file) => itemOf(file)) })),
+    ...otherFolders().map((folder) => ({ text: folder, items: itemsOf(pagesIn(`docs/${folder}`)) })),
   ];
   return groups.filter(({ items }) => items?.length !== 0);
 }
+
+const existing = (files: readonly string[]): string[] => files.filter((file) => existsSync(join(root, file)));
 
 /** Folders that nobody has given a place in the sidebar yet: they get one at its end. */
 const otherFolders = (): string[] =>
   namesIn("docs").filter(
     (name) => isFolder(`docs/${name}`) && !["api", "decisions", "format", "recipes", "images"].includes(name),
   );
-
-const indexFirst = (a: string, b: string): number =>
-  Number(b.endsWith("README.md")) - Number(a.endsWith("README.md")) || a.localeCompare(b);
-
-const decisionItem = (file: string): SidebarItem =>
-  itemOf(file, file.endsWith("README.md") ? "All decisions" : undefined);
 
 /** The subpaths of the package. What typedoc writes is there only once it has run. */
 const apiItems = (): SidebarItem[] => [
@@ -143,7 +149,8 @@ const apiItems = (): SidebarItem[] => [
 
 /** Where a path of the repository is on the site: a page, an example on its page, or else undefined. */
 export function siteAddress(path: string): string | undefined {
-  if (isPage(path) && (loosePages.includes(path) || path.startsWith("docs/"))) return `/${addressOf(path)}`;
+  if (isPage(path) && (loosePages.includes(path) || clientPages.includes(path) || path.startsWith("docs/")))
+    return `/${addressOf(path)}`;
   const [folder, name, file] = path.split("/");
   if (folder === "examples" && name !== undefined && exampleFolders.includes(name))
     return `/examples/${name}.md${file === undefined ? "" : `#${slugOf(file)}`}`;

@@ -88,6 +88,16 @@ describe("a project with jest", () => {
     expect(report, JSON.stringify(report.testResults, null, 2)).toMatchObject({ numFailedTests: 0, success: true });
     expect(report.numPassedTests).toBeGreaterThan(10);
   });
+
+  it("in CommonJS loads the package with import()", () => {
+    const [, program = ""] = blocksOf("docs/bundlers.md", "js");
+    const [settings = ""] = blocksOf("docs/bundlers.md", "json");
+    const cwd = makeProject(JSON.parse(settings) as object, { "order.test.js": program });
+    symlinkSync(join(root, "node_modules/jest"), join(cwd, "node_modules/jest"));
+    const jest = spawnSync("npm", ["test", "--", "--watchman=false"], { cwd, encoding: "utf8", timeout: 120_000 });
+    expect(jest.stderr).toContain("1 passed, 1 total");
+    expect(jest.status).toBe(0);
+  });
 });
 
 describe("a project in CommonJS", () => {

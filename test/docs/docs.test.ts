@@ -115,6 +115,26 @@ it("every sample in the README and the guides is TypeScript that compiles", () =
   expect(complaintsOf(Object.fromEntries(samples))).toEqual([]);
 });
 
+it("a page whose programs import another package says how to install it", () => {
+  const pages = ["docs", "docs/recipes"].flatMap((folder) =>
+    readdirSync(join(root, folder))
+      .filter((name) => name.endsWith(".md"))
+      .map((name) => `${folder}/${name}`),
+  );
+  const imported = pages.flatMap((page) =>
+    blocksOf(page, "(?:ts|js)")
+      .flatMap((program) => [...program.matchAll(/(?:from|import\() ?"([^".][^"]*)"/g)])
+      .map(([, specifier = ""]) => /^(@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? "")
+      .filter((name) => name !== "holdfast" && !name.startsWith("node:"))
+      .map((name) => ({ page, name })),
+  );
+  expect(imported.length).toBeGreaterThan(5);
+  const unexplained = imported.filter(
+    ({ page, name }) => !new RegExp(`npm install [^\n\`]*${name}\\b`).test(readFileSync(join(root, page), "utf8")),
+  );
+  expect(unexplained).toEqual([]);
+});
+
 it("the types of a hand-off are those that programs are written against", () => {
   const program = readFileSync(join(root, "test/docs/handoff-types.ts"), "utf8");
   expect(complaintsOf({ "handoff-types": program })).toEqual([]);

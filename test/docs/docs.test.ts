@@ -174,6 +174,20 @@ it("the README states the guarantees of docs/guarantees.md, row by row", () => {
     expect(details.find((row) => row.startsWith(`| ${part}:`))).toContain("run by three machines");
 });
 
+it("the README and docs/choosing.md say the same of when not to use it", () => {
+  const pointsOf = (page: string): string[] => {
+    const section = readFileSync(join(root, page), "utf8").split("## When not to use it\n")[1]?.split("\n## ")[0] ?? "";
+    // Each links to a section of its own.
+    return section
+      .split("\n")
+      .filter((line) => line.startsWith("- "))
+      .map((line) => line.replace(/ See \[.*/, ""));
+  };
+  const points = pointsOf("README.md");
+  expect(points.length).toBeGreaterThan(3);
+  expect(pointsOf("docs/choosing.md")).toEqual(points);
+});
+
 it("every decision is listed once, in a file that is named after its title", () => {
   const directory = join(root, "docs/decisions");
   const index = readFileSync(join(directory, "README.md"), "utf8");

@@ -77,6 +77,12 @@ describe("the recipes", () => {
     expect(stdout).toBe(output);
   });
 
+  it("move no row of a SQLite file twice", async () => {
+    const folder = newFolder();
+    const move = async () => (await run(process.execPath, [built("from-sqlite.ts"), folder])).stdout.split("\n")[0];
+    expect([await move(), await move()]).toEqual(["3 of 3 rows are new", "0 of 3 rows are new"]);
+  });
+
   it("have tests that run under jest as they run here", async () => {
     const cwd = mkdtempSync(join(scratch, "jest-"));
     mkdirSync(join(cwd, "node_modules"));

@@ -1,7 +1,6 @@
 // The visits that were confirmed to have held their locks from beginning to end. No two conflicting visits may overlap,
 // and fences must follow the order of the visits.
-import type { Claim } from "../../src/locks/table/claim.ts";
-import { conflictsWith } from "../../src/locks/table/conflict.ts";
+import { type Claim, conflictsWith } from "../../src/locks/table/conflict.ts";
 
 export interface ConfirmedVisit {
   readonly claims: readonly Claim[];

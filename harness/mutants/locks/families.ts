@@ -2,8 +2,7 @@
 import type { Grant } from "../../../src/locks/path/grant.ts";
 import { LocalQueue, type LocalTurn } from "../../../src/locks/path/local-queue.ts";
 import type { TablePathLocks } from "../../../src/locks/path/table-path-locks.ts";
-import type { Claim } from "../../../src/locks/table/claim.ts";
-import { holdingOf } from "../../../src/locks/table/conflict.ts";
+import { type Claim, holdingOf } from "../../../src/locks/table/conflict.ts";
 import { LockTable } from "../../../src/locks/table/lock-table.ts";
 import { familyScenarios } from "../../scenarios/locks/families.ts";
 import { scenarioNamed, type Mutant } from "../mutant.ts";

@@ -6,8 +6,14 @@ import { removeTree } from "../../../src/durable/publish/directory.ts";
 import type { TableState } from "../../../src/locks/table/request.ts";
 import { findLeftovers } from "../../../src/locks/table/leftovers.ts";
 import { LockTable } from "../../../src/locks/table/lock-table.ts";
-import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "../../../src/locks/redo/paths.ts";
-import type { Redo, RedoStep } from "../../../src/locks/redo/record.ts";
+import {
+  doneDirectory,
+  redoDirectory,
+  targetOf,
+  trashDirectory,
+  type Redo,
+  type RedoStep,
+} from "../../../src/locks/redo/redo.ts";
 import { brokenHolderScenarios, oldText } from "../../scenarios/locks/broken-holders.ts";
 import type { LockScenarioOptions } from "../../scenarios/locks/lock-actors.ts";
 import { redoScenarios } from "../../scenarios/locks/redo.ts";

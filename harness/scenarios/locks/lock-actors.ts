@@ -1,8 +1,7 @@
 // The processes of lock scenarios: how they open and visit locks, and which rules every visit must obey.
 import { Ground } from "../../../src/durable/liveness/ground.ts";
 import { isHoldfastError } from "../../../src/errors.ts";
-import type { Claim } from "../../../src/locks/table/claim.ts";
-import { conflictsWith } from "../../../src/locks/table/conflict.ts";
+import { type Claim, conflictsWith } from "../../../src/locks/table/conflict.ts";
 import type { PathHold } from "../../../src/locks/path/path-hold.ts";
 import type { AcquireManyOptions, LockRequest } from "../../../src/locks/path/path-locks.ts";
 import { TablePathLocks, type TablePathLocksOptions } from "../../../src/locks/path/table-path-locks.ts";

@@ -6,7 +6,7 @@ import type { Ports } from "../../../src/ports/ports.ts";
 import { holdfastError, isHoldfastError } from "../../../src/errors.ts";
 import { LockTable } from "../../../src/locks/table/lock-table.ts";
 import type { LockRequest } from "../../../src/locks/path/path-locks.ts";
-import type { Redo } from "../../../src/locks/redo/record.ts";
+import type { Redo } from "../../../src/locks/redo/redo.ts";
 import type { RedoDraft } from "../../../src/locks/redo/draft.ts";
 import {
   actor,

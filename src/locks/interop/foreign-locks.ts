@@ -7,7 +7,7 @@ import { withServerClock } from "../../durable/liveness/server-age.ts";
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
-import type { Claim } from "../table/claim.ts";
+import type { Claim } from "../table/conflict.ts";
 import { ancestorsOf, lockFilesOf, parseToken } from "./names.ts";
 import type { InteropTree, LockedPath } from "./tree.ts";
 

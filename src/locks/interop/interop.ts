@@ -7,7 +7,7 @@ import { checkTimeout, Deadline, leftMsOf } from "../../durable/wait/deadline.ts
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { randomName } from "../../format/id.ts";
 import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
-import type { Claim } from "../table/claim.ts";
+import type { Claim } from "../table/conflict.ts";
 import { ForeignLocks, type FoundLock } from "./foreign-locks.ts";
 import type { Grant } from "../path/grant.ts";
 import type { InteropContext } from "./lock-file.ts";

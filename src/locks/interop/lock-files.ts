@@ -1,6 +1,6 @@
 // The lock files of all grants of this process. Several grants may share one file, and one grant may have several.
 import type { LockMode } from "../../common.ts";
-import type { Claim } from "../table/claim.ts";
+import type { Claim } from "../table/conflict.ts";
 import type { FoundLock } from "./foreign-locks.ts";
 import type { Grant } from "../path/grant.ts";
 import { InteropLockFile, removeOwn, type InteropContext } from "./lock-file.ts";

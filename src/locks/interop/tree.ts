@@ -4,7 +4,7 @@ import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
-import type { Claim } from "../table/claim.ts";
+import type { Claim } from "../table/conflict.ts";
 import { followLinks } from "../naming/follow-path.ts";
 import { isLockFileName } from "./names.ts";
 

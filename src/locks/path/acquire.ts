@@ -25,8 +25,7 @@ import { checkTimeout, Deadline, leftMsOf } from "../../durable/wait/deadline.ts
 import { holdfastError } from "../../errors.ts";
 import { signal as publish } from "../../telemetry/signals.ts";
 import type { Keys } from "../naming/lock-key.ts";
-import { pathsOf, type Claim } from "../table/claim.ts";
-import { conflictingOf, conflictsWith } from "../table/conflict.ts";
+import { pathsOf, type Claim, conflictingOf, conflictsWith } from "../table/conflict.ts";
 import { lockTimeout, type Blocker } from "../table/describe.ts";
 import { enqueue, waitForBlockers, type Enqueued } from "../table/enqueue.ts";
 import { fenceOf, type TableRequest } from "../table/request.ts";

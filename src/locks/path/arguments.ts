@@ -4,7 +4,7 @@ import { inspect } from "node:util";
 import type { LockMode } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
-import type { Claim, LockExtent } from "../table/claim.ts";
+import type { Claim, LockExtent } from "../table/conflict.ts";
 import type { Keys } from "../naming/lock-key.ts";
 import type { AcquireManyOptions, AcquireOptions, LockRequest } from "./path-locks.ts";
 

@@ -4,8 +4,8 @@
 // enter.
 import { isHoldfastError } from "../../errors.ts";
 import { settleRedos } from "../redo/draft.ts";
-import type { Redo } from "../redo/record.ts";
-import { coversEach, withExtent, type LockExtent } from "../table/claim.ts";
+import type { Redo } from "../redo/redo.ts";
+import { coversEach, withExtent, type LockExtent } from "../table/conflict.ts";
 import { replaceRequest } from "../table/request.ts";
 import { CallArguments } from "./arguments.ts";
 import type { Grant } from "./grant.ts";

@@ -3,9 +3,8 @@
 import type { Session } from "../../durable/liveness/liveness.ts";
 import { holdfastError } from "../../errors.ts";
 import { signal } from "../../telemetry/signals.ts";
-import type { Redo } from "../redo/record.ts";
-import { coversAll, pathsOf, type Claim } from "../table/claim.ts";
-import { raisedBy } from "../table/conflict.ts";
+import type { Redo } from "../redo/redo.ts";
+import { coversAll, pathsOf, type Claim, raisedBy } from "../table/conflict.ts";
 import type { TableRequest } from "../table/request.ts";
 import { LocalQueue, type LocalTurn } from "./local-queue.ts";
 import type { AnyPathLocks } from "./table-path-locks.ts";

@@ -1,7 +1,7 @@
 // The handle of a hold: the object that its owner has. Its methods call the verbs, which have one file each.
 import type { Waiting } from "../../common.ts";
 import { traceMethods } from "../../telemetry/trace.ts";
-import type { Claim } from "../table/claim.ts";
+import type { Claim } from "../table/conflict.ts";
 import { tracedHoldMethods } from "../traced-methods.ts";
 import { downgrade } from "./downgrade.ts";
 import type { Grant } from "./grant.ts";

@@ -2,8 +2,7 @@
 // that of several that conflict only one waits in the lock table. Each outermost hold has another queue for the holds
 // within it.
 import type { Deadline } from "../../durable/wait/deadline.ts";
-import type { Claim } from "../table/claim.ts";
-import { blockersOf, conflictingOf, type ListedClaims } from "../table/conflict.ts";
+import { type Claim, blockersOf, conflictingOf, type ListedClaims } from "../table/conflict.ts";
 
 /** Describes a caller to those that wait behind it. */
 export interface CallerNote {

@@ -2,7 +2,7 @@
 // corrects wrong entries in the table, and releases idle and forgotten holds.
 import { onAbort } from "../../durable/wait/on-abort.ts";
 import type { Session } from "../../durable/liveness/liveness.ts";
-import { coversAll, pathsOf, type Claim } from "../table/claim.ts";
+import { coversAll, pathsOf, type Claim } from "../table/conflict.ts";
 import type { RequestTable } from "../table/request-table.ts";
 import { replaceRequest, withoutAnnouncement, type TableRequest } from "../table/request.ts";
 import type { Grant } from "./grant.ts";

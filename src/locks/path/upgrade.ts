@@ -8,8 +8,16 @@ import type { Waiting } from "../../common.ts";
 import { checkTimeout, Deadline } from "../../durable/wait/deadline.ts";
 import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
 import { isHoldfastError } from "../../errors.ts";
-import { coversEach, pathsOf, widestExtent, withExtent, type LockExtent } from "../table/claim.ts";
-import { conflictingOf, conflictsWith, overtakenBy } from "../table/conflict.ts";
+import {
+  coversEach,
+  pathsOf,
+  widestExtent,
+  withExtent,
+  type LockExtent,
+  conflictingOf,
+  conflictsWith,
+  overtakenBy,
+} from "../table/conflict.ts";
 import { deadlock, lockTimeout } from "../table/describe.ts";
 import { fenceOf, replaceRequest, withoutAnnouncement, type TableRequest, type TableState } from "../table/request.ts";
 import { CallArguments } from "./arguments.ts";

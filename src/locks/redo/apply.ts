@@ -7,8 +7,15 @@ import { renameOnce } from "../../durable/publish/publish.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
-import { doneDirectory, redoDirectory, targetOf, trashDirectory, type RedoFiles } from "./paths.ts";
-import type { Redo, RedoStep } from "./record.ts";
+import {
+  doneDirectory,
+  redoDirectory,
+  targetOf,
+  trashDirectory,
+  type RedoFiles,
+  type Redo,
+  type RedoStep,
+} from "./redo.ts";
 
 /**
  * A file that is open elsewhere (SMB, Windows) cannot be renamed now. The pause doubles after each

@@ -9,15 +9,14 @@ import { randomName } from "../../format/id.ts";
 import { isWithin } from "../../format/path-key.ts";
 import { diskError } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
-import { covers, type Claim } from "../table/claim.ts";
+import { covers, type Claim } from "../table/conflict.ts";
 import type { Grant } from "../path/grant.ts";
 import type { Keys, Located } from "../naming/lock-key.ts";
 import type { LockTable } from "../table/lock-table.ts";
 import type { RequestTable } from "../table/request-table.ts";
 import { asCommitted, emptyTrash } from "./apply.ts";
-import { doneDirectory, redoDirectory, targetOf, type RedoFiles } from "./paths.ts";
+import { doneDirectory, redoDirectory, targetOf, type RedoFiles, type Redo, type RedoStep } from "./redo.ts";
 import { checkSteps, checkTarget, findStat, mustBeChangeable, type EntryKind } from "./preflight.ts";
-import type { Redo, RedoStep } from "./record.ts";
 
 /** A path, or the location that the caller resolved under the hold. */
 type Target = string | Located;

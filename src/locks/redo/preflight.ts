@@ -5,8 +5,7 @@ import { holdfastError } from "../../errors.ts";
 import { isWithin } from "../../format/path-key.ts";
 import { diskError, hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
-import { isInGround, redoDirectory, targetOf, type RedoFiles } from "./paths.ts";
-import type { Redo } from "./record.ts";
+import { isInGround, redoDirectory, targetOf, type RedoFiles, type Redo } from "./redo.ts";
 
 export type EntryKind = FileStat["kind"];
 

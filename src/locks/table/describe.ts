@@ -5,8 +5,7 @@ import type { Liveness } from "../../durable/liveness/liveness.ts";
 import { holdfastError } from "../../errors.ts";
 import { isWithin } from "../../format/path-key.ts";
 import type { HeldLock } from "../path/path-locks.ts";
-import { pathsOf, type Claim } from "./claim.ts";
-import { areInConflict, blockersOf, holdingOf } from "./conflict.ts";
+import { pathsOf, type Claim, areInConflict, blockersOf, holdingOf } from "./conflict.ts";
 import { fenceOf, type TableRequest } from "./request.ts";
 
 /** Returns one entry for each claim below `under` that is held now. All of `requests` must exist. */

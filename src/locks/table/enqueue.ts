@@ -1,9 +1,8 @@
 // Adds a request to the lock table, and waits there until every earlier one that conflicts with it is over.
 import type { Deadline } from "../../durable/wait/deadline.ts";
 import { holdfastError } from "../../errors.ts";
-import { pathsOf } from "./claim.ts";
+import { pathsOf, conflictingOf, conflictsWith, findDeadlock, overtakenBy } from "./conflict.ts";
 import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
-import { conflictingOf, conflictsWith, findDeadlock, overtakenBy } from "./conflict.ts";
 import { deadlock } from "./describe.ts";
 import { dropDead } from "./drop-dead.ts";
 import type { RequestTable } from "./request-table.ts";

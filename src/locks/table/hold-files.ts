@@ -5,7 +5,7 @@ import { withServerClock } from "../../durable/liveness/server-age.ts";
 import { unlinkIfThere } from "../../durable/publish/directory.ts";
 import { isStillThere } from "../../durable/publish/publish.ts";
 import { createUniqueFile } from "../../durable/publish/unique-file.ts";
-import type { Holds } from "./holds.ts";
+import type { Holds } from "./request-table.ts";
 import type { TableRequest, Transfer } from "./request.ts";
 
 export class HoldFiles implements Holds {

@@ -9,12 +9,10 @@ import { findLeftovers, hasLiveHolds, removeLeftovers } from "./leftovers.ts";
 import { HoldFiles } from "./hold-files.ts";
 import { findTree } from "../naming/lock-names.ts";
 import { applyRedo, emptyTrash, stuckError } from "../redo/apply.ts";
-import { redoDirectory, type RedoFiles } from "../redo/paths.ts";
+import { redoDirectory, type RedoFiles, type Redo } from "../redo/redo.ts";
 import { findStat } from "../redo/preflight.ts";
-import type { Redo } from "../redo/record.ts";
-import { emptyTable, tableKind, type TableRequest, type TableState } from "./request.ts";
+import { emptyTable, tableKind, type TableRequest, type TableState, checkTable, tableDeltas } from "./request.ts";
 import { RequestTable } from "./request-table.ts";
-import { checkTable, tableDeltas } from "./table-delta.ts";
 
 export interface LockTableOptions {
   /** The root of the tree that redos change. Default: the tree for which the ground was created. */

@@ -15,9 +15,8 @@ import type { Liveness } from "../../durable/liveness/liveness.ts";
 import type { HolderState } from "../../durable/liveness/liveness-judge.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
-import type { RedoFiles } from "../redo/paths.ts";
+import type { RedoFiles, Redo } from "../redo/redo.ts";
 import { signal } from "../../telemetry/signals.ts";
-import type { Redo } from "../redo/record.ts";
 import {
   GroupAppend,
   type TableChange,
@@ -26,9 +25,8 @@ import {
   type TableAppend,
   type TableGroup,
 } from "./group-append.ts";
-import type { Holds } from "./holds.ts";
 import { PendingTableChanges, type PendingState } from "./pending-changes.ts";
-import { emptyTable, type TableRequest, type TableState } from "./request.ts";
+import { emptyTable, type TableRequest, type TableState, type Transfer } from "./request.ts";
 
 /**
  * All marks are checked when the table has more than twice the requests that existed at the last check, plus this many.
@@ -36,6 +34,25 @@ import { emptyTable, type TableRequest, type TableState } from "./request.ts";
 const untidyMax = 32;
 
 type Entry = RollingEntry<TableState>;
+
+/** The marks of the requests. A directory stores them as hold files. */
+export interface Holds {
+  /** Returns the path of the mark: an append creates it there, and a waiter listens there for its removal. */
+  pathOf(id: string): string;
+  /** True while the mark of the request exists. False is never a stale answer. */
+  isThere(id: string): Promise<boolean>;
+  /** Ends the request. */
+  remove(id: string): Promise<void>;
+  /** Called before the table says that the request waits for a receiver. The time of the offer starts then. */
+  createOffer(id: string, transfer: Transfer): Promise<void>;
+  removeOffer(id: string, transfer: Pick<Transfer, "secretHash">): Promise<void>;
+  /** Called before a hold is received: records that a process holds a request that another one made. */
+  createReceipt(id: string, receiver: string): Promise<void>;
+  /** Never fails. */
+  removeReceipt(id: string, receiver: string): Promise<void>;
+  /** Returns true if no process accepted an offered hold in time, by the clock of the server. */
+  isLapsed(request: Pick<TableRequest, "id" | "transfer">): Promise<boolean>;
+}
 
 export abstract class RequestTable {
   readonly ground: Liveness;

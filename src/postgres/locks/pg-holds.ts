@@ -1,6 +1,6 @@
 // PgHolds: one row for each standing request of the lock table. Its owner deletes the row to
 // release the request.
-import type { Holds } from "../../locks/table/holds.ts";
+import type { Holds } from "../../locks/table/request-table.ts";
 import type { TableRequest, Transfer } from "../../locks/table/request.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Database } from "../connection/database.ts";

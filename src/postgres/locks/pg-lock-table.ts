@@ -3,7 +3,7 @@
 // its holds.
 import type { StateChain } from "../../durable/chain/state-chain.ts";
 import { holdfastError } from "../../errors.ts";
-import type { Redo } from "../../locks/redo/record.ts";
+import type { Redo } from "../../locks/redo/redo.ts";
 import { emptyTable, tableKind, type TableState } from "../../locks/table/request.ts";
 import { RequestTable } from "../../locks/table/request-table.ts";
 import type { PgGround } from "../liveness/pg-ground.ts";

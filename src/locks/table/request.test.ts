@@ -1,7 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import type { TableRequest, TableState } from "./request.ts";
-import { checkTable, tableDeltas } from "./table-delta.ts";
+import { type TableRequest, type TableState, checkTable, tableDeltas } from "./request.ts";
 
 const holder = "01kdz".padEnd(36, "0");
 

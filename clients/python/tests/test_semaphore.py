@@ -13,6 +13,7 @@ import threading
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import holdfast
 from holdfast import InvalidPath, LockLost, LockRecord, LockTimeout, NotHeld, Semaphore
@@ -466,9 +467,18 @@ class FileSystems(unittest.TestCase):
 
     def test_on_a_mac_the_flag_of_the_kernel_must_agree(self):
         listed = "/dev/disk3s1 on / (apfs, sealed, local, read-only)\n//me@x/y on /Volumes/y (smbfs, nodev)\n/dev/disk9 on /Volumes/image (hfs, nodev)\n"
-        self.assertTrue(holdfast._is_local_on_mac("/Users/x", listed))
-        self.assertFalse(holdfast._is_local_on_mac("/Volumes/y/z", listed))
-        self.assertFalse(holdfast._is_local_on_mac("/Volumes/image", listed))
+        kinds = [holdfast._mac_kind(path, listed) for path in ("/Users/x", "/Volumes/y/z", "/Volumes/image")]
+        self.assertEqual(kinds, ["local", "network", "unknown"])
+
+    def test_a_folder_that_its_user_vouches_for_is_local_unless_it_is_a_share(self):
+        with tempfile.TemporaryDirectory() as directory, mock.patch.dict(os.environ, {"HOLDFAST_LOCAL": "/nowhere" + os.pathsep + directory}):
+            inside = os.path.join(directory, "inside")
+            os.mkdir(inside)
+            for kind, expected in [("local", True), ("unknown", True), ("network", False)]:
+                with mock.patch.object(holdfast, "_volume_kind", lambda real: kind):
+                    self.assertEqual(holdfast._is_local(inside), expected)
+            with mock.patch.object(holdfast, "_volume_kind", lambda real: "unknown"):
+                self.assertFalse(holdfast._is_local("/"))
 
 
 @unittest.skipUnless(sys.platform.startswith("linux") or sys.platform == "darwin", "nothing is taken over here")

@@ -28,6 +28,7 @@ const firstGuides = [
   "console",
   "agents",
   "bundlers",
+  "python",
   "testing",
 ];
 

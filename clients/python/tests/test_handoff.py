@@ -467,9 +467,9 @@ class Damage(HandoffCase):
 
 @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
 class Kills(HandoffCase):
-    """Kills a process before each of its calls to the disk, one after the other; without DEEP=1, before every third."""
+    """Kills a process before each of its calls to the disk, one after the other; without DEEP=1, before every fifth."""
 
-    STEP = 1 if os.environ.get("DEEP") else 3
+    STEP = 1 if os.environ.get("DEEP") else 5
     CALLS = ("open", "write", "fsync", "rename", "link", "unlink", "mkdir", "rmdir", "stat", "scandir")
 
     def run_killed(self, action, count):

@@ -1,8 +1,9 @@
 // Finds, before the command line is parsed, which of its words belong to Holdfast and not to a
 // command that it runs, and which of them are paths.
-import { isAbsolute, resolve } from "node:path";
+import { isAbsolute, resolve, sep } from "node:path";
 import type { Command } from "commander";
 import { isDatabase } from "./commands/location.ts";
+import { nativePath, withNativePaths } from "./windows/native-path.ts";
 
 /**
  * Returns the words before `--`, and before a command that Holdfast is to run: that command may
@@ -49,13 +50,16 @@ function runsAnother({ registeredArguments }: Command): boolean {
   return registeredArguments.some(({ variadic, required }) => variadic && required);
 }
 
+/** A backslash separates names on Windows only. */
+const [atStart, atEnd] = sep === "/" ? [/^\/+/, /\/+$/] : [/^[/\\]+/, /[/\\]+$/];
+
 /** Spells `path`, which is at or below `given`, as the user spells `given`: relative stays relative. */
 export function asGiven(given: string, path: string): string {
   if (isDatabase(given)) return path;
-  const absolute = resolve(given);
-  if (path === absolute) return given;
-  if (!path.startsWith(absolute === "/" ? "/" : `${absolute}/`)) return path;
-  return `${given.replace(/\/+$/, "")}/${path.slice(absolute.length).replace(/^\/+/, "")}`;
+  const [absolute, found] = [resolve(given), nativePath(path)];
+  if (found === absolute) return given;
+  if (!found.startsWith(absolute.endsWith(sep) ? absolute : `${absolute}${sep}`)) return found;
+  return `${given.replace(atEnd, "")}${sep}${found.slice(absolute.length).replace(atStart, "")}`;
 }
 
 /** Returns the arguments and option values of a command that may be paths. */
@@ -68,8 +72,8 @@ export function wordsOf(command: Command): string[] {
 const pathLengthMax = 4096;
 
 /**
- * Returns a function for texts to people: it replaces absolute paths by the relative ones among
- * `words`.
+ * Returns a function for texts to people: it writes paths as the platform does, and replaces
+ * absolute paths by the relative ones among `words`.
  */
 export function spellingOf(words: readonly string[]): (text: string) => string {
   const isPath = (word: string): boolean => word !== "" && word.length <= pathLengthMax && !/[\n:]/.test(word);
@@ -80,9 +84,9 @@ export function spellingOf(words: readonly string[]): (text: string) => string {
     .sort(([one], [other]) => other.length - one.length)
     .map(
       ([absolute, word]) =>
-        [new RegExp(`(?<![\\w./-])${escaped(absolute)}(?![\\w-])`, "g"), word.replace(/\/+$/, "")] as const,
+        [new RegExp(`(?<![\\w./-])${escaped(absolute)}(?![\\w-])`, "g"), nativePath(word.replace(atEnd, ""))] as const,
     );
-  return (text) => pairs.reduce((so, [absolute, word]) => so.replace(absolute, () => word), text);
+  return (text) => pairs.reduce((so, [absolute, word]) => so.replace(absolute, () => word), withNativePaths(text));
 }
 
 function escaped(text: string): string {

@@ -1,5 +1,5 @@
 // Bundles the programs that run as Windows processes: Wine needs some 30 ms to load each file.
-import { cpSync, mkdirSync } from "node:fs";
+import { copyFileSync, cpSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "rolldown";
@@ -23,6 +23,10 @@ export async function bundlePrograms(directory, testFiles) {
   for (const name of ["package.json", "docs"]) cpSync(join(root, name), join(directory, name), { recursive: true });
   for (const name of nativeLock)
     cpSync(join(root, "node_modules", name), join(directory, "node_modules", name), { recursive: true });
+  copyFileSync(
+    join(root, "node_modules/@sqlite.org/sqlite-wasm/sqlite-wasm/jswasm/sqlite3.wasm"),
+    join(output, "sqlite3.wasm"),
+  );
   const common = {
     platform: "node",
     transform: { target: "es2022" },

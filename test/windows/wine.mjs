@@ -60,6 +60,8 @@ export class WinePrefix {
       WINEDEBUG: "-all",
       // No .NET and no HTML engine: Wine would offer to download them.
       WINEDLLOVERRIDES: "mscoree,mshtml=",
+      // Wine lacks the programs of Windows that tell which drives are local.
+      HOLDFAST_LOCAL: "C:\\",
     };
   }
 

@@ -2,6 +2,8 @@
 // code becomes ours.
 import { spawn, type ChildProcess } from "node:child_process";
 import { constants } from "node:os";
+import { commandOnWindows, type WindowsCommand } from "../windows/batch-file.ts";
+import { endTree } from "../windows/process-tree.ts";
 
 export interface GuardedCommandOptions {
   readonly environment: Readonly<Record<string, string>>;
@@ -30,7 +32,9 @@ const isWindows = process.platform === "win32";
 
 /** Returns the exit code of the command; 128 + n if signal n ended it, as in shells. Throws NotStarted. */
 export async function runGuarded(words: readonly string[], options: GuardedCommandOptions): Promise<number> {
-  const [command = "", ...args] = words;
+  const [command = ""] = words;
+  const { file, args, isVerbatim } = await startable(words);
+  const startedMs = Date.now();
   let child: ChildProcess | undefined;
   const forward = (name: NodeJS.Signals): void => {
     // Signals are not passed on under Windows: its console notifies every process directly, and
@@ -38,18 +42,36 @@ export async function runGuarded(words: readonly string[], options: GuardedComma
     if (isWindows || (hasTerminal() && fromKeyboard.includes(name))) return;
     child?.kill(name);
   };
-  const end = (): void => void child?.kill("SIGTERM");
+  const end = (): void => {
+    // A batch file runs in a shell, whose end would leave its commands running.
+    if (isWindows && child?.pid !== undefined) void endTree(child.pid, startedMs);
+    else child?.kill("SIGTERM");
+  };
   // The listeners come before the start: a signal in between would end this process, and leave the
   // command running without the lock.
   for (const name of forwarded) process.on(name, forward);
   options.lost.addEventListener("abort", end);
   try {
-    child = spawn(command, args, { stdio: "inherit", env: { ...process.env, ...options.environment } });
+    child = spawn(file, args, {
+      stdio: "inherit",
+      env: { ...process.env, ...options.environment },
+      windowsVerbatimArguments: isVerbatim,
+    });
     if (options.lost.aborted) end();
     return await endOf(child, command);
   } finally {
     options.lost.removeEventListener("abort", end);
     for (const name of forwarded) process.off(name, forward);
+  }
+}
+
+async function startable(words: readonly string[]): Promise<WindowsCommand> {
+  const [file = "", ...args] = words;
+  if (!isWindows) return { file, args, isVerbatim: false };
+  try {
+    return await commandOnWindows(words);
+  } catch (error) {
+    throw new NotStarted(file, (error as Error).message);
   }
 }
 

@@ -129,8 +129,20 @@ export class StagedDirectory {
       await Promise.all(paths.slice(start, start + syncsMax).map((path) => this.#syncFile(path)));
   }
 
+  /**
+   * Windows syncs only what is open for writing. Elsewhere a file can be synced although this user may not write it.
+   */
   async #syncFile(path: string): Promise<void> {
-    const file = await this.#target.open(path, "read");
+    try {
+      await this.#syncOpened(path, "read");
+    } catch (error) {
+      if (!hasErrno(error, "EPERM")) throw error;
+      await this.#syncOpened(path, "write");
+    }
+  }
+
+  async #syncOpened(path: string, mode: "read" | "write"): Promise<void> {
+    const file = await this.#target.open(path, mode);
     try {
       await file.sync();
     } finally {

@@ -1,12 +1,15 @@
 // One process of a crowd: it uses every part of one store until it is killed or told to finish, and keeps a journal of
 // what was acknowledged. Arguments: the orders as JSON.
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { isHoldfastError, openStore, type Store } from "../../../src/index.ts";
 import { bucketName, insideFile, linesFile, noteFiles, type CrowdEntry, type CrowdOrders } from "./orders.ts";
 
 const [, , ordersText = ""] = process.argv;
 const orders = JSON.parse(ordersText) as CrowdOrders;
-const { store: folder, shared, journal, finish, leaseMs } = orders;
+const { store: folder, shared, journal, finish, leaseMs, restMs } = orders;
+/** They call each part at the same time. */
+const callers = [1, 2, 3, 4];
 /** Other starts of the same member have other process ids, but perhaps not on another system. */
 const name = `${orders.name}-${process.pid}-${Date.now()}`;
 
@@ -28,8 +31,10 @@ async function liveFrom(first: number): Promise<number> {
     const parts = await openParts(store);
     tell({ kind: "opened" });
     for (; !existsSync(finish); count++) {
-      for (const part of parts) await part(`${name}-${count}`);
+      for (const part of parts) await Promise.all(callers.map((caller) => part(`${name}-${count}-${caller}`)));
       tell({ kind: "round" });
+      // Time passes: a slower kind of process gets its turn.
+      if (restMs > 0) await sleep(restMs);
     }
   } catch (error) {
     if (!isHoldfastError(error, "LOCK_LOST", "CLAIM_LOST")) throw error;
@@ -80,7 +85,7 @@ async function openParts(store: Store): Promise<((id: string) => Promise<void>)[
       tell({ kind: "done", part: "objects", id, number });
     },
     async (id) => {
-      const file = noteFiles[id.length % noteFiles.length] ?? "";
+      const file = noteFiles[Number(id.at(-1)) % noteFiles.length] ?? "";
       await files.updateText(file, (text) => `${text ?? ""}${id}\n`);
       tell({ kind: "done", part: "files", id });
     },

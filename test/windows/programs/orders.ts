@@ -37,6 +37,8 @@ export interface CrowdOrders {
   /** The members finish when this file exists. */
   readonly finish: string;
   readonly leaseMs: number;
+  /** The pause after each round. */
+  readonly restMs: number;
 }
 
 /** One line of a journal. */

@@ -7,6 +7,8 @@ import { windowsPath } from "../wine.mjs";
 
 const leaseMs = 3000;
 const killEveryMs = 1500;
+/** Without a pause, processes of Linux are so much faster than those under Wine that these get few turns. */
+const restOfLinuxMs = 400;
 /** The longest time that the crowd may take for its figures, and a member for a round when nobody is killed any more. */
 const workMsMax = 150_000;
 const calmMsMax = 60_000;
@@ -72,6 +74,7 @@ class Crowd {
       journal: local(member.journal),
       finish: at("finish"),
       leaseMs,
+      restMs: isWindows ? 0 : restOfLinuxMs,
     };
     const started = this.#run(isWindows, "crowd-member.js", [JSON.stringify(orders)]);
     member.child = started.child;
@@ -127,7 +130,10 @@ class Crowd {
   }
 
   async #mustEnd() {
-    await Promise.race([Promise.all(this.#members.map(({ ended }) => ended)), sleep(calmMsMax)]);
+    await Promise.race([
+      Promise.all(this.#members.map(({ ended }) => ended)),
+      sleep(calmMsMax, undefined, { ref: false }),
+    ]);
     for (const member of this.#members) {
       if (member.ending !== undefined) continue;
       this.#problems.push(`${member.name} did not end when it was told to`);

@@ -1,13 +1,17 @@
 // Runs a command so that it can be ended together with everything that it started: first it is
 // asked to end, then killed.
-import { spawn, type ChildProcess } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
+import { endTree } from "../../windows/process-tree.ts";
 
 export interface GroupTimes {
   /** A command that does not end when asked is killed after this time. Default 5 s. */
   readonly graceMs?: number;
-  /** How long to wait after the kill for processes that cannot be killed or have left the group. Default 1 s. */
+  /**
+   * How long to wait after the kill for processes that cannot be killed or have left the group. Default 1 s; on Windows,
+   * where the group has to be found first, 10 s.
+   */
   readonly leaveMs?: number;
 }
 
@@ -25,11 +29,15 @@ export interface GroupEnd {
 const everyMs = 20;
 
 const isWindows = process.platform === "win32";
+const leaveMsDefault = isWindows ? 10_000 : 1_000;
+/** The group is made a moment after its first process was started. */
+const madeWithinMs = 1_000;
 
 export class ProcessGroup {
   readonly #child: ChildProcess;
   readonly #graceMs: number;
   readonly #leaveMs: number;
+  readonly #startedMs = Date.now() - madeWithinMs;
   #timer: NodeJS.Timeout | undefined;
   #hasExited = false;
   #wasCut = false;
@@ -37,7 +45,7 @@ export class ProcessGroup {
   #isOver = false;
 
   /** `child` was started with `detached`, so it leads its own group, except on Windows. */
-  constructor(child: ChildProcess, { graceMs = 5_000, leaveMs = 1_000 }: GroupTimes = {}) {
+  constructor(child: ChildProcess, { graceMs = 5_000, leaveMs = leaveMsDefault }: GroupTimes = {}) {
     this.#child = child;
     this.#graceMs = graceMs;
     this.#leaveMs = leaveMs;
@@ -95,11 +103,7 @@ export class ProcessGroup {
   #signal(name: NodeJS.Signals): void {
     const { pid } = this.#child;
     if (pid === undefined) return;
-    if (isWindows) {
-      const killing = spawn("taskkill", ["/pid", String(pid), "/T", "/F"], { stdio: "ignore", windowsHide: true });
-      killing.once("error", () => void this.#child.kill());
-      return;
-    }
+    if (isWindows) return void endTree(pid, this.#startedMs);
     try {
       process.kill(-pid, name);
     } catch {

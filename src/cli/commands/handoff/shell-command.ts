@@ -129,6 +129,8 @@ async function start(
     // A group of its own: Ctrl-C then reaches only us, so the command can finish, and we can end
     // everything that it starts.
     detached: process.platform !== "win32",
+    // On Windows a console of its own does the same.
+    windowsHide: true,
     stdio: ["pipe", "pipe", "pipe"],
     env: { ...process.env, ...variables },
   });

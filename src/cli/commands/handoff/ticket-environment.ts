@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname } from "node:path";
 import { directoryOf, openPorts, removeTree } from "../../../durable/index.ts";
 import type { Delivery } from "../../../handoff/index.ts";
+import { nativePath } from "../../windows/native-path.ts";
 
 /**
  * The maximum size of a variable. Windows allows 32,767 characters, Linux 131,072 bytes including
@@ -24,12 +25,12 @@ export async function environmentOf(delivery: Delivery, box: string): Promise<Ti
   for (const { name } of delivery.files) paths.push(await delivery.path(name));
   const { id, key, attempt, group, meta } = delivery;
   const wanted = {
-    HOLDFAST_BOX: box,
+    HOLDFAST_BOX: nativePath(box),
     HOLDFAST_ID: id,
     HOLDFAST_KEY: key,
     HOLDFAST_ATTEMPT: String(attempt),
-    HOLDFAST_FILE: paths[0] ?? "",
-    HOLDFAST_FILES: dirname(paths[0] ?? "."),
+    HOLDFAST_FILE: nativePath(paths[0] ?? ""),
+    HOLDFAST_FILES: nativePath(dirname(paths[0] ?? ".")),
     HOLDFAST_GROUP: group ?? "",
     HOLDFAST_META: meta === undefined ? "" : JSON.stringify(meta),
   };
@@ -45,7 +46,11 @@ export async function environmentOf(delivery: Delivery, box: string): Promise<Ti
   const notes = faults.map(
     ({ name, fault }) => `${name} is empty, because ${fault}. The file that HOLDFAST_TICKET names has it, as JSON`,
   );
-  return { variables: { ...variables, HOLDFAST_TICKET: file.path }, notes, [Symbol.asyncDispose]: file.remove };
+  return {
+    variables: { ...variables, HOLDFAST_TICKET: nativePath(file.path) },
+    notes,
+    [Symbol.asyncDispose]: file.remove,
+  };
 }
 
 function faultOf(value: string): string | undefined {

@@ -7,7 +7,7 @@ import { startS3Gateway } from "holdfast/s3";
 const folder = process.argv[2] ?? "shared/objects";
 const credentials = [{ accessKeyId: "shop", secretAccessKey: "a long secret" }];
 
-// On each machine; as a command: holdfast s3 FOLDER --bucket photos --keys keys.json
+// On each machine; as a command: holdfast s3 FOLDER --keys keys.json
 const machines = [await openObjects(folder), await openObjects(folder)];
 await machines[0]!.createBucket("photos", { versioning: "enabled" });
 const gateways = await Promise.all(machines.map((objects) => startS3Gateway(objects, { port: 0, credentials })));

@@ -59,6 +59,11 @@ describe("the recipes", () => {
     expect(new Set(links)).toEqual(new Set(pages));
   });
 
+  it("show settings that a program can read", () => {
+    const settings = pages.flatMap((page) => blocksOf(`docs/recipes/${page}`, "json"));
+    expect(settings.map((text) => Object.keys(JSON.parse(text) as object))).toEqual([["mcpServers"], ["jest"]]);
+  });
+
   it.concurrent.each(
     shown.flatMap(({ text, output }) => (output === undefined ? [] : [{ program: programOf(text) ?? "", output }])),
   )("print what stands below them: $program", async ({ program, output }) => {

@@ -65,7 +65,7 @@ export interface BackupInfo {
   readonly files: number;
   /** The bytes of these files. */
   readonly bytes: number;
-  /** How many bytes it added to the target. */
+  /** How many bytes it added to the target, its own records included. */
   readonly added: number;
   /** What could not be copied, such as a socket among the files. Everything else is in the backup. */
   readonly problems: readonly string[];

@@ -24,7 +24,7 @@ export interface Manifest {
   readonly index: readonly string[];
   readonly files: number;
   readonly bytes: number;
-  /** Bytes that no earlier backup had. */
+  /** Bytes that it added to the target, its own records included. */
   readonly added: number;
   readonly isComplete: boolean;
   /** What could not be copied. */

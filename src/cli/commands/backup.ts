@@ -61,7 +61,7 @@ export function registerBackup(command: Command, run: Run): void {
       const pruned = keep === undefined ? undefined : await pruneIfFree(target, { ...options, keep }, run);
       run.output.result({ ...made, ...(pruned === undefined ? {} : { removed: pruned.removed }) }, () =>
         [
-          `The backup ${made.id} is complete: ${made.files} file(s), ${made.bytes} bytes, of which ${made.added} bytes are new in ${printable(target)}.`,
+          `The backup ${made.id} is complete: ${made.files} file(s), ${made.bytes} bytes. It added ${made.added} bytes to ${printable(target)}.`,
           ...made.problems.map((problem) => printable(problem)),
           ...(pruned === undefined
             ? []

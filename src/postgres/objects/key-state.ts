@@ -137,6 +137,7 @@ export function statementsOf(
   const removedSlots: number[] = [];
   const rows: string[] = [];
   const keys: string[] = [];
+  const changes: string[] = [];
   const settled: string[] = [];
   let isNothing = true;
   for (const { state, plan = { answer: undefined } } of planned) {
@@ -162,7 +163,8 @@ export function statementsOf(
         `(${bucket}, ${key}, ${slot}, ${entry.kind === "marker"}, ${bytes}, ${json(entry)}, ${body},
           ${parts === undefined ? "null" : json(parts)}, ${blobs}, ${upload === undefined ? "null" : database.literal(upload)})`,
       );
-      keys.push(`(${key}, ${slot}::bigint, ${nullSlot}::bigint, ${entry.kind !== "marker"})`);
+      keys.push(key);
+      changes.push(`(${key}, ${slot}::bigint, ${nullSlot}::bigint, ${entry.kind !== "marker"})`);
       if (parts !== undefined) statements.push(keepBlobs(database, blobsOf(parts)));
     } else if (removed.length > 0 || state.newest === undefined) settled.push(key);
     statements.push(...own);
@@ -175,8 +177,10 @@ export function statementsOf(
   if (rows.length > 0) {
     statements.push(
       `insert into hf_version (b, key, slot, marker, bytes, entry, body, parts, blobs, upload) values ${rows.join(", ")}`,
+      // With the list of keys in the condition, a plan for a table without statistics reads only their rows.
       `update hf_object o set slot = k.slot, null_slot = k.null_slot, live = k.live
-         from (values ${keys.join(", ")}) k (key, slot, null_slot, live) where o.b = ${bucket} and o.key = k.key`,
+         from (values ${changes.join(", ")}) k (key, slot, null_slot, live)
+         where o.b = ${bucket} and o.key = any (array[${keys.join(", ")}]) and o.key = k.key`,
     );
   }
   if (settled.length > 0) statements.push(`select hf_settle_keys_1(${bucket}, array[${settled.join(", ")}])`);

@@ -1,6 +1,10 @@
 // The functions of hand-off boxes. To change the next ticket of a group, a function locks its lane
 // first, and finds the ticket in a later statement, which sees everything committed before the lock
 // was granted. Rows are locked in this order: staged rows, keys, tickets, lanes.
+//
+// Plans are made while tables are small, and kept. Rows that belong to given ids or keys are therefore
+// found by subqueries on the primary key, or one by one: for a join, a plan may read a whole table that
+// has grown.
 
 /** SQL that is true if the session is alive. */
 const isAlive = "exists (select 1 from hf_holder h where h.p = ground_ and h.id = holder_ and h.dead is null)";
@@ -9,13 +13,16 @@ export const handoffFunctions: string = `
 -- Finds out anew when the lanes are ready.
 create function hf_lanes_1(p_ int, grps text[]) returns void
 language plpgsql volatile set enable_seqscan = off as $$
+declare grp_ text;
 begin
-  perform 1 from hf_lane l where l.p = p_ and l.grp = any (grps) order by l.grp for update;
-  update hf_lane l set ready = (
-      select case when t.state = 'i' then coalesce(t.due, t.entered) end from hf_ticket t
-      where t.p = p_ and t.grp = l.grp and t.place is not null and t.state in ('i', 'p', 'k')
-      order by t.place limit 1)
-    where l.p = p_ and l.grp = any (grps);
+  for grp_ in select g from unnest(grps) u(g) order by g collate "C" loop
+    perform 1 from hf_lane l where l.p = p_ and l.grp = grp_ for update;
+    update hf_lane l set ready = (
+        select case when t.state = 'i' then coalesce(t.due, t.entered) end from hf_ticket t
+        where t.p = p_ and t.grp = grp_ and t.place is not null and t.state in ('i', 'p', 'k')
+        order by t.place limit 1)
+      where l.p = p_ and l.grp = grp_;
+  end loop;
 end $$;
 
 -- Gives the tickets of groups that have none the next places in their lanes, in this order.
@@ -29,12 +36,11 @@ begin
     select p_, t.grp, count(*) from hf_ticket t
     where t.p = p_ and t.id = any (ids) and t.grp is not null and t.place is null group by t.grp order by t.grp
     on conflict (p, grp) do update set last = l.last + excluded.last;
-  update hf_ticket t set place = x.place from (
-      select w.id, l.last - count(*) over (partition by w.grp) + row_number() over (partition by w.grp order by u.n) as place
-      from unnest(ids) with ordinality u(id, n)
-      join hf_ticket w on w.p = p_ and w.id = u.id and w.grp is not null and w.place is null
-      join hf_lane l on l.p = p_ and l.grp = w.grp) x
-    where t.p = p_ and t.id = x.id;
+  with x as materialized (
+      select w.id, (select l.last from hf_lane l where l.p = p_ and l.grp = w.grp)
+        - count(*) over (partition by w.grp) + row_number() over (partition by w.grp order by array_position(ids, w.id)) as place
+      from hf_ticket w where w.p = p_ and w.id = any (ids) and w.grp is not null and w.place is null)
+    update hf_ticket t set place = x.place from x where t.p = p_ and t.id = any (ids) and t.id = x.id;
   perform hf_lanes_1(p_, grps);
 end $$;
 
@@ -64,9 +70,9 @@ begin
     select p_, u.key, u.id from unnest(ids, keys, keyed) with ordinality u(id, key, is_keyed, n)
     where u.is_keyed and u.id <> all (coalesce(lost, '{}')) order by u.key, u.n
     on conflict do nothing;
-  select array_agg(case when u.is_keyed then coalesce(k.id, u.id) else u.id end order by u.n) into firsts
-    from unnest(ids, keys, keyed) with ordinality u(id, key, is_keyed, n)
-    left join hf_key k on u.is_keyed and k.p = p_ and k.key = u.key;
+  select array_agg(coalesce(case when u.is_keyed then (select k.id from hf_key k where k.p = p_ and k.key = u.key) end, u.id)
+      order by u.n) into firsts
+    from unnest(ids, keys, keyed) with ordinality u(id, key, is_keyed, n);
   with fresh as (
     insert into hf_ticket (p, id, state, priority, grp, entered, due, created, not_before, expires, key, keyed, bytes, manifest, inline)
     select p_, u.id, case when u.delay > 0 then 'd' else 'i' end::"char", u.prio, u.grp,
@@ -86,7 +92,7 @@ begin
   -- pieces of tickets that came second
   if had is not null then
     delete from hf_payload y using unnest(ids, firsts) u(id, first)
-      where u.first <> u.id and y.p = p_ and y.owner = u.id and u.id = any (had);
+      where u.first <> u.id and y.p = p_ and y.owner = any (had) and y.owner = u.id;
   end if;
   return query select u.n, u.first,
       case when u.id = any (lost) then 'lost' when u.first <> u.id then 'duplicate' else 'new' end
@@ -95,14 +101,15 @@ end $$;
 
 -- Claims up to k tickets for a session, with the serial numbers from serial_. A claim is not synced:
 -- one that a crash takes back is claimed again, and its ack is refused.
--- Returns a row for each ticket, or one that says 'paused' or 'dead'.
+-- Returns a row for each ticket, or one that says 'paused' or 'dead'. Without sorts, a plan reads queues
+-- in the order of their indexes, and stops after the first k.
 create function hf_claim_1(
   p_ int, ground_ int, holder_ text, serial_ bigint, k int, lanes_first boolean, in_flight int
 ) returns table (
   outcome text, id text, serial bigint, priority smallint, keyed boolean, claims int, forgiven int, replays int,
   created_ms float8, not_before_ms float8, expires_ms float8, manifest json, inline bytea, is_done boolean)
-language plpgsql volatile set enable_seqscan = off as $$
-declare n int; now_ timestamptz; lane record; head record; more text[]; taken text[] := '{}'; got int := 0;
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off as $$
+declare n int; now_ timestamptz; lane record; head record; more text[]; taken text[] := '{}'; taken_ text;
 begin
   perform set_config('synchronous_commit', 'off', true);
   if exists (select 1 from hf_box b where b.p = p_ and b.paused is not null) then
@@ -118,43 +125,42 @@ begin
   end if;
   now_ := clock_timestamp();
   for turn in 0 .. 1 loop
-    exit when got >= k;
+    exit when cardinality(taken) >= k;
     if (turn = 0) = lanes_first then
       for lane in
-        select l.grp from hf_lane l where l.p = p_ and l.ready <= now_ order by l.ready limit k - got for update skip locked
+        select l.grp from hf_lane l where l.p = p_ and l.ready <= now_
+        order by l.ready limit k - cardinality(taken) for update skip locked
       loop
         select t.id, t.state, t.due into head from hf_ticket t
           where t.p = p_ and t.grp = lane.grp and t.place is not null and t.state in ('i', 'p', 'k')
           order by t.place limit 1;
         if head.state = 'i' and coalesce(head.due, now_) <= now_ then
-          update hf_ticket t set state = 'p', due = null, holder = holder_, serial = serial_ + got, claims = t.claims + 1
-            where t.p = p_ and t.id = head.id;
           update hf_lane l set ready = null where l.p = p_ and l.grp = lane.grp;
           taken := taken || head.id;
-          got := got + 1;
         else
           perform hf_lanes_1(p_, array[lane.grp]);
         end if;
       end loop;
     else
-      with c as (
+      select array_agg(c.id) into more from (
         select t.id from hf_ticket t where t.p = p_ and t.state = 'i' and t.grp is null
-        order by t.priority, t.entered, t.id limit k - got for update skip locked),
-      o as (select c.id, row_number() over () - 1 as n from c),
-      x as (
-        update hf_ticket t set state = 'p', holder = holder_, serial = serial_ + got + o.n, claims = t.claims + 1
-        from o where t.p = p_ and t.id = o.id returning t.id)
-      select array_agg(x.id) into more from x;
+        order by t.priority, t.entered, t.id limit k - cardinality(taken) for update skip locked) c;
       taken := taken || coalesce(more, '{}');
-      got := cardinality(taken);
     end if;
   end loop;
-  return query
-    select 'claimed', t.id, t.serial, t.priority, t.keyed, t.claims, t.forgiven, t.replays,
-      (extract(epoch from t.created) * 1000)::float8, (extract(epoch from t.not_before) * 1000)::float8,
-      (extract(epoch from t.expires) * 1000)::float8, t.manifest, t.inline,
-      exists (select 1 from hf_done d where d.p = p_ and d.key = t.key and d.replays = t.replays)
-    from hf_ticket t where t.p = p_ and t.id = any (taken) order by t.serial;
+  outcome := 'claimed';
+  serial := serial_;
+  foreach taken_ in array taken loop
+    update hf_ticket t set state = 'p', due = null, holder = holder_, serial = hf_claim_1.serial, claims = t.claims + 1
+      where t.p = p_ and t.id = taken_
+      returning t.id, t.priority, t.keyed, t.claims, t.forgiven, t.replays,
+        extract(epoch from t.created) * 1000, extract(epoch from t.not_before) * 1000,
+        extract(epoch from t.expires) * 1000, t.manifest, t.inline,
+        exists (select 1 from hf_done d where d.p = p_ and d.key = t.key and d.replays = t.replays)
+      into id, priority, keyed, claims, forgiven, replays, created_ms, not_before_ms, expires_ms, manifest, inline, is_done;
+    return next;
+    serial := serial + 1;
+  end loop;
 end $$;
 
 -- Commits results and archives their tickets, in one step. owners: of staged outputs.
@@ -165,10 +171,12 @@ create function hf_ack_1(
   ids text[], serials bigint[], results text[], outputs_ text[], owners text[]
 ) returns table (i bigint, outcome text)
 language plpgsql volatile set enable_seqscan = off as $$
-declare swept text[]; grps text[]; done text[];
+declare
+  has_outputs boolean := cardinality(array_remove(owners, null)) > 0;
+  swept text[]; grps text[]; done text[]; others bigint;
 begin
   if not is_synced then perform set_config('synchronous_commit', 'off', true); end if;
-  if array_length(array_remove(owners, null), 1) > 0 then
+  if has_outputs then
     with had as (select s.owner from hf_staged s where s.p = p_ and s.owner = any (owners) order by s.owner for update)
     select array_agg(u.id) into swept from unnest(ids, owners) u(id, owner)
       where u.owner is not null and not exists (select 1 from had where had.owner = u.owner);
@@ -177,29 +185,40 @@ begin
   with u as (select * from unnest(ids, serials, results, outputs_, owners) u(id, serial, result, outputs, owner)),
   t as (
     update hf_ticket t set state = 'a', settled = clock_timestamp(), progress = null
-    from u where t.p = p_ and t.id = u.id and t.state = 'p' and t.holder = holder_ and t.serial = u.serial
+    from u where t.p = p_ and t.id = any (ids) and t.id = u.id and t.state = 'p' and t.holder = holder_ and t.serial = u.serial
       and u.id <> all (coalesce(swept, '{}')) and ${isAlive}
     returning t.id, t.key, t.replays, t.claims, t.serial, t.grp),
   d as (
     insert into hf_done (p, key, replays, id, claims, holder, serial, result, outputs, owner)
     select p_, t.key, t.replays, t.id, t.claims, holder_, t.serial, u.result::json, coalesce(u.outputs, '[]')::json, u.owner
     from t join u on u.id = t.id order by t.key
-    on conflict do nothing)
-  select array_agg(distinct t.grp) filter (where t.grp is not null), array_agg(t.id) into grps, done from t;
-  -- Another ticket with this key was done before: its result stays.
-  update hf_ticket t set duplicate = true from hf_done d
-    where t.p = p_ and t.id = any (done) and d.p = p_ and d.key = t.key and d.replays = t.replays and d.id <> t.id;
-  if array_length(array_remove(owners, null), 1) > 0 then
+    on conflict do nothing returning id)
+  select array_agg(distinct t.grp) filter (where t.grp is not null), array_agg(t.id), count(*) - (select count(*) from d)
+    into grps, done, others from t;
+  if others > 0 then
+    -- Another ticket with this key was done before: its result stays.
+    update hf_ticket t set duplicate = true where t.p = p_ and t.id = any (done)
+      and exists (select 1 from hf_done d where d.p = p_ and d.key = t.key and d.replays = t.replays and d.id <> t.id);
+  elsif cardinality(done) = cardinality(ids) and not has_outputs and grps is null then
+    return query select n::bigint, 'done' from generate_series(1, cardinality(ids)) n;
+    return;
+  end if;
+  if has_outputs then
     -- Outputs of a lost claim stay staged: their process, or a sweep, removes them.
     delete from hf_staged s using unnest(ids, owners) u(id, owner)
-      where u.id = any (done) and s.p = p_ and s.owner = u.owner;
-    delete from hf_payload y using unnest(ids, owners) u(id, owner), hf_ticket t
-      where u.id = any (done) and t.p = p_ and t.id = u.id and t.duplicate and y.p = p_ and y.owner = u.owner;
+      where u.id = any (done) and s.p = p_ and s.owner = any (owners) and s.owner = u.owner;
+    if others > 0 then
+      select array_agg(u.owner) into swept from unnest(ids, owners) u(id, owner)
+        where u.id = any (done) and (select t.duplicate from hf_ticket t where t.p = p_ and t.id = u.id);
+      delete from hf_payload y where y.p = p_ and y.owner = any (swept);
+    end if;
   end if;
   if grps is not null then perform hf_lanes_1(p_, grps); end if;
+  -- Without the state in the condition: a plan may use the index of the archive, and read all of it.
   return query select u.n, coalesce((
-      select case when t.duplicate then 'skipped' else 'done' end from hf_ticket t
-      where t.p = p_ and t.id = u.id and t.state = 'a' and t.holder = holder_ and t.serial = u.serial), 'lost')
+      select case when t.state <> 'a' or t.holder <> holder_ or t.serial <> u.serial then 'lost'
+        when t.duplicate then 'skipped' else 'done' end
+      from hf_ticket t where t.p = p_ and t.id = u.id), 'lost')
     from unnest(ids, serials) with ordinality u(id, serial, n) order by u.n;
 end $$;
 

@@ -102,6 +102,41 @@ describe("a server that is killed", () => {
   });
 });
 
+describe("a release that a crash of the server undid", () => {
+  async function serverThatSyncsLate(): Promise<PostgresServer> {
+    const server = await startOwnServer({ settings: ["wal_writer_delay=10s"] });
+    onTestFinished(() => server.stop());
+    return server;
+  }
+
+  it("is repeated by a process that does nothing else, so that others get the lock", async () => {
+    const server = await serverThatSyncsLate();
+    const options = { url: server.url, leaseMs: 60_000 };
+    const locks = await (await openPgStore("main", options)).locks();
+    const others = await (await openPgStore("main", options)).locks();
+    await (await others.acquire("other")).release();
+    const hold = await locks.acquire("a");
+    await hold.release();
+    await server.kill("SIGKILL");
+    await server.restart();
+    await (await others.acquire("a", { timeoutMs: 15_000 })).release();
+  });
+
+  it("is repeated although the server stays away for longer than calls wait for it", { timeout: 90_000 }, async () => {
+    const server = await serverThatSyncsLate();
+    const options = { url: server.url, leaseMs: 120_000 };
+    const locks = await (await openPgStore("main", options)).locks();
+    const hold = await locks.acquire("a");
+    await hold.release();
+    await server.kill("SIGKILL");
+    // Time passes: the calls of 20 s end without the server.
+    await new Promise((resolve) => setTimeout(resolve, 22_000));
+    await server.restart();
+    const others = await (await openPgStore("main", options)).locks();
+    await (await others.acquire("a", { timeoutMs: 15_000 })).release();
+  });
+});
+
 describe("a server that refuses", () => {
   async function roleWith(settings: string): Promise<string> {
     const name = `role_${randomUUID().slice(0, 8)}`;

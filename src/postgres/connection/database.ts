@@ -54,6 +54,7 @@ export class Database {
    * default isolation is another one.
    */
   #needsBegin = false;
+  #isClosed = false;
 
   private constructor(location: PostgresLocation, driver: Driver, pool: pg.Pool, ownsPool: boolean, clock: Clock) {
     this.location = location;
@@ -62,7 +63,7 @@ export class Database {
     this.#ownsPool = ownsPool;
     this.#clock = clock;
     // The next statement replaces an idle connection that dies.
-    pool.on("error", ignore);
+    pool.on("error", () => this.#reportLost());
     // A connection that dies while in use emits an error of its own, which would otherwise end the
     // process.
     pool.on("connect", (client) => void client.on("error", ignore));
@@ -89,10 +90,13 @@ export class Database {
     return this.#ownsPool ? { connectionString: this.location.url } : plainOptions(this.#pool.options);
   }
 
-  /** Calls `action` after each lost connection, until the returned function is called. */
-  onLost(action: () => void): () => void {
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Calls `action` after each lost connection, also of an idle one. */
+  onLost(action: () => void): void {
     this.#lostActions.add(action);
-    return () => this.#lostActions.delete(action);
   }
 
   /**
@@ -155,6 +159,10 @@ export class Database {
       }
   }
 
+  #reportLost(): void {
+    for (const action of this.#lostActions) action();
+  }
+
   #reportRetry(attempt: number, error: unknown): void {
     signal("holdfast:retry", () => ({ location: this.location.shown, attempt, error }));
   }
@@ -165,6 +173,8 @@ export class Database {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#lostActions.clear();
     if (this.#ownsPool && !this.#pool.ended) await this.#pool.end();
   }
 
@@ -220,7 +230,7 @@ export class Database {
     try {
       return await work();
     } catch (error) {
-      if (isLost(error)) for (const action of this.#lostActions) action();
+      if (isLost(error)) this.#reportLost();
       throw failureOf(error, this.location.shown);
     }
   }

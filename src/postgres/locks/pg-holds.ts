@@ -8,6 +8,8 @@ import type { Signals } from "../signals.ts";
 
 /** The server writes its log at least this often. A crash undoes whatever it had not written. */
 const unsyncedMs = 10_000;
+/** The pause after a repeated removal that failed because the server stays away. */
+const repeatMs = 1000;
 
 interface Removal {
   readonly id: string;
@@ -33,11 +35,12 @@ export class PgHolds implements Holds {
   #isRemoving = false;
   /** Recent removals, with their times. */
   readonly #removed = new Map<string, number>();
-  readonly #stopListening: () => void;
+  /** How often a connection was lost. */
+  #losses = 0;
 
   constructor(context: PgHoldsContext) {
     this.#context = context;
-    this.#stopListening = context.database.onLost(() => this.#removeAgain());
+    context.database.onLost(() => this.#removeAgain());
   }
 
   pathOf(id: string): string {
@@ -91,10 +94,6 @@ export class PgHolds implements Holds {
     return row?.is_lapsed ?? true;
   }
 
-  close(): void {
-    this.#stopListening();
-  }
-
   async #removeAll(): Promise<void> {
     this.#isRemoving = true;
     await Promise.resolve();
@@ -113,6 +112,7 @@ export class PgHolds implements Holds {
   async #delete(ids: readonly string[]): Promise<void> {
     const { database, clock, signals, part, awaited } = this.#context;
     const list = ids.map((id) => database.literal(id)).join(", ");
+    const losses = this.#losses;
     // Several statements in one text are one transaction.
     await database.query(
       `set local synchronous_commit = off;
@@ -128,6 +128,8 @@ export class PgHolds implements Holds {
       this.#removed.set(id, nowMs);
       signals.wake(this.pathOf(id));
     }
+    // The server may have crashed after its answer, before this process read it.
+    if (losses !== this.#losses) this.#removeAgain();
   }
 
   /**
@@ -135,8 +137,20 @@ export class PgHolds implements Holds {
    * these requests until this process ends.
    */
   #removeAgain(): void {
+    this.#losses++;
     const ids = [...this.#removed.keys()];
     this.#removed.clear();
-    for (const id of ids) this.remove(id).catch(() => undefined);
+    if (ids.length > 0) void this.#repeat(ids);
+  }
+
+  async #repeat(ids: readonly string[]): Promise<void> {
+    const { database, clock } = this.#context;
+    // A process that closed its store gave up all that it held.
+    while (!database.isClosed)
+      try {
+        return await this.#delete(ids);
+      } catch {
+        await clock.sleep(repeatMs, { background: true });
+      }
   }
 }

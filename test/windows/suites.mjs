@@ -2,6 +2,9 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
+/** As test/sites/names.ts says. */
+const realDisk = "the real disk";
+
 /** Returns the paths of the files, from `root`. */
 export function testFilesOf(root) {
   const units = ["src", "harness"].flatMap((folder) =>
@@ -12,12 +15,34 @@ export function testFilesOf(root) {
   return [...units, ...suites];
 }
 
-/** Of a file that is named here with words, only the tests whose full name contains them. */
+/**
+ * Of each file, only the tests whose full name contains the words. Those of simulated disks and of the memory disk say
+ * nothing about Windows.
+ */
 export const only = {
+  "test/ports/disk.test.ts": "the disk contract",
   "test/ports/os-lock.test.ts": "the OS lock contract",
+  "test/ports/windows-calls.test.ts": "",
+  "test/ports/volume.test.ts": "",
   "test/cli/windows.test.ts": "",
+  ...ofRoom(
+    "durable",
+    ["publish", "chain", "rolling-chain", "directory", "ground", "holder-session"],
+    `on ${realDisk}`,
+  ),
+  ...ofRoom("locks", ["path-locks", "lock-table", "redo", "local-queue", "store-lock"], ""),
+  ...ofRoom("locks", ["semaphore", "semaphore-waiting"], ""),
+  ...ofRoom("events", ["contract"], realDisk),
+  ...ofRoom("handoff", ["contract"], realDisk),
+  ...ofRoom("objects", ["contract", "bodies", "buckets", "multipart", "paging"], `on ${realDisk}`),
+  ...ofRoom("objects", ["collect", "key-chain", "linearizable"], `on ${realDisk}`),
+  ...ofRoom("files", ["operations", "add", "changes"], `on ${realDisk}`),
 };
 const suites = Object.keys(only);
+
+function ofRoom(room, names, words) {
+  return Object.fromEntries(names.map((name) => [`test/${room}/${name}.test.ts`, words]));
+}
 
 /** A test is left out if its file and full name, as a report shows them, contain `test`. */
 export const exceptions = [

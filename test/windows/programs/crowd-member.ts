@@ -7,7 +7,7 @@ import { bucketName, insideFile, linesFile, noteFiles, type CrowdEntry, type Cro
 
 const [, , ordersText = ""] = process.argv;
 const orders = JSON.parse(ordersText) as CrowdOrders;
-const { store: folder, shared, journal, finish, leaseMs, restMs } = orders;
+const { store: folder, shared, journal, finish, leaseMs, turn, restMs } = orders;
 /** They call each part at the same time. */
 const callers = [1, 2, 3, 4];
 /** Other starts of the same member have other process ids, but perhaps not on another system. */
@@ -31,7 +31,10 @@ async function liveFrom(first: number): Promise<number> {
     const parts = await openParts(store);
     tell({ kind: "opened" });
     for (; !existsSync(finish); count++) {
-      for (const part of parts) await Promise.all(callers.map((caller) => part(`${name}-${count}-${caller}`)));
+      for (let index = 0; index < parts.length; index++) {
+        const part = parts[(turn + index) % parts.length];
+        await Promise.all(callers.map((caller) => part?.(`${name}-${count}-${caller}`)));
+      }
       tell({ kind: "round" });
       // Time passes: a slower kind of process gets its turn.
       if (restMs > 0) await sleep(restMs);

@@ -37,6 +37,8 @@ export interface CrowdOrders {
   /** The members finish when this file exists. */
   readonly finish: string;
   readonly leaseMs: number;
+  /** The part to begin with: a member that is killed soon must not always work on the same ones. */
+  readonly turn: number;
   /** The pause after each round. */
   readonly restMs: number;
 }

@@ -6,15 +6,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { windowsPath } from "../wine.mjs";
 
 const leaseMs = 3000;
-const killEveryMs = 1500;
+/** Kills are spread over the work, but no two are further apart than this. */
+const killEveryMsMax = 6000;
 /** Without a pause, processes of Linux are so much faster than those under Wine that these get few turns. */
 const restOfLinuxMs = 400;
 /** The longest time that the crowd may take for its figures, and a member for a round when nobody is killed any more. */
-const workMsMax = 150_000;
+const workMsMax = 240_000;
 const calmMsMax = 60_000;
 
 export async function runCrowd(prefix, tools) {
-  const members = Array.from({ length: 5 }, (_, index) => ({ name: `w${index + 1}`, isWindows: true }));
+  const members = Array.from({ length: 4 }, (_, index) => ({ name: `w${index + 1}`, isWindows: true }));
   return await new Crowd(prefix, tools, "crowd", members).run();
 }
 
@@ -74,6 +75,7 @@ class Crowd {
       journal: local(member.journal),
       finish: at("finish"),
       leaseMs,
+      turn: member.starts,
       restMs: isWindows ? 0 : restOfLinuxMs,
     };
     const started = this.#run(isWindows, "crowd-member.js", [JSON.stringify(orders)]);
@@ -100,13 +102,16 @@ class Crowd {
   async #workAndKill() {
     const { appends, kills } = this.#tools.atLeast;
     const until = performance.now() + workMsMax;
-    const isDone = () => this.#kills >= kills && Object.values(this.#counts()).every((count) => count >= appends);
-    while (!isDone() && performance.now() < until && this.#problems.length === 0) {
-      await sleep(killEveryMs);
+    const progress = () => Math.min(...Object.values(this.#counts())) / appends;
+    let lastKillAt = performance.now();
+    while ((this.#kills < kills || progress() < 1) && performance.now() < until && this.#problems.length === 0) {
+      await sleep(200);
+      if (progress() < this.#kills / kills && performance.now() - lastKillAt < killEveryMsMax) continue;
       const member = this.#members[this.#kills % this.#members.length];
       // Not before it has done something: a kill at the start of a process proves little.
       if (member.ending !== undefined || !this.#entries(member.journal).some(({ kind }) => kind === "done")) continue;
       await this.#kill(member);
+      lastKillAt = performance.now();
       this.#start(member);
     }
   }

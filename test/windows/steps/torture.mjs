@@ -3,9 +3,9 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { windowsPath } from "../wine.mjs";
 
-/** A process takes about a second to open its part under Wine. */
-const blowsEveryMsMax = 200;
-const seconds = 8;
+/** About a kill in two seconds: under Wine a process takes a second to open its part. */
+const blowsEveryMsMax = 500;
+const seconds = 10;
 const processes = 4;
 const timeoutMs = 300_000;
 

@@ -169,3 +169,9 @@ export interface VerifyOptions extends Cancel {
   /** Called now and then with the number of records checked and the total. */
   onProgress?: ((done: number, total: number) => void) | undefined;
 }
+
+/**
+ * Which names are accepted in a tree. `portable`: only those that Windows neither refuses nor
+ * changes.
+ */
+export type NameRule = "portable" | "any";

@@ -18,6 +18,7 @@ export type {
   Hold,
   HolderInfo,
   LockMode,
+  NameRule,
   OpenOptions,
   Problem,
   Running,

@@ -1,5 +1,5 @@
 // A store: one directory with all its parts, which share one ground, one holder and one heartbeat.
-import type { HolderInfo, NewEvent, OpenOptions } from "./common.ts";
+import type { HolderInfo, NameRule, NewEvent, OpenOptions } from "./common.ts";
 import { findCapabilities, type Capabilities } from "./doctor/capabilities.ts";
 import { Ground } from "./durable/liveness/ground.ts";
 import { ensureDirectory, isThere } from "./durable/publish/directory.ts";
@@ -24,6 +24,7 @@ import { openStorage } from "./objects/bucket/open-objects.ts";
 import { checkStoreOptions as checkObjectOptions } from "./objects/model/arguments.ts";
 import type { ObjectStore, ObjectStoreOptions } from "./objects/model/object-store.ts";
 import { DirectoryObjects } from "./objects/objects.ts";
+import { checkNameRule } from "./locks/naming/lock-names.ts";
 import { followLinks } from "./locks/naming/follow-path.ts";
 import { mustBeDirectory } from "./locks/naming/lock-root.ts";
 import type { PathLocks, PathLocksOptions } from "./locks/path/path-locks.ts";
@@ -46,6 +47,12 @@ export interface StoreOptions extends OpenOptions {
   lockTimeoutMs?: number | undefined;
   /** "fsync" acknowledges after a sync; "none" does not sync. Default "fsync". */
   durability?: "fsync" | "none" | undefined;
+  /**
+   * `portable` refuses names of files that Windows refuses or changes, with INVALID_PATH; on Windows they are always
+   * refused. It is recorded when locks or files are first used, and then holds for every process. Default: `portable`
+   * for a new store on a share.
+   */
+  names?: NameRule | undefined;
   /** Shown to other processes by `locks list` and in LOCK_TIMEOUT, for example "till 3". Default: none. */
   name?: string | undefined;
   /**
@@ -62,7 +69,7 @@ export interface AdoptOptions {
 }
 
 /** Options of `store.locks()`. */
-export type StoreLocksOptions = Omit<PathLocksOptions, "leaseMs" | "create" | "id">;
+export type StoreLocksOptions = Omit<PathLocksOptions, "leaseMs" | "names" | "create" | "id">;
 /** Options of `store.files()`. `timeoutMs` defaults to the `lockTimeoutMs` of the store. */
 export type StoreFilesOptions = Omit<FilesOptions, "locks" | "leaseMs">;
 /** Options of `store.handoff()`. `durability` defaults to that of the store. */
@@ -103,6 +110,7 @@ const storeOptions: OptionNames<StoreOptions> = {
   leaseMs: true,
   lockTimeoutMs: true,
   durability: true,
+  names: true,
   name: true,
   readOnly: true,
 };
@@ -290,14 +298,15 @@ class DirectoryStore implements Store {
 
   async #openLocks(options: StoreLocksOptions): Promise<TablePathLocks> {
     const root = this.#layout.files;
+    const { names } = this.#options;
     await mustBeDirectory(this.#ground.ports.disk, root);
     try {
       await ensureDirectory(this.#ground.ports.disk, root);
-      return await TablePathLocks.open(this.#ground, { ...options, root });
+      return await TablePathLocks.open(this.#ground, { ...options, names, root });
     } catch (error) {
       if (!isUnwritable(error)) throw error;
       // Locks can be listed even on a disk that is not writable. If that fails too, the first error explains why.
-      return await TablePathLocks.open(this.#ground, { ...options, root, listOnly: true }).catch(() => {
+      return await TablePathLocks.open(this.#ground, { ...options, names, root, listOnly: true }).catch(() => {
         throw error;
       });
     }
@@ -306,7 +315,7 @@ class DirectoryStore implements Store {
   async #openFiles({ timeoutMs = this.#options.lockTimeoutMs, ...given }: StoreFilesOptions): Promise<IndexedFiles> {
     const locks = await this.#openLocks({});
     try {
-      const opened = { tree: await Tree.open(locks), close: () => locks.close() };
+      const opened = { tree: await Tree.open(locks, this.#options.names), close: () => locks.close() };
       // A process that only reads does no queued work.
       const work = this.#options.readOnly === true ? false : given.work;
       return await IndexedFiles.open(opened, { ...given, work, timeoutMs, openFolder: openNodeFolder });
@@ -354,7 +363,8 @@ class DirectoryStore implements Store {
   }
 }
 
-function checkStoreOptions({ lockTimeoutMs, durability, name, readOnly }: StoreOptions): void {
+function checkStoreOptions({ lockTimeoutMs, durability, names, name, readOnly }: StoreOptions): void {
+  checkNameRule("openStore", names);
   if (readOnly !== undefined && typeof readOnly !== "boolean") throw new TypeError("readOnly must be true or false.");
   if (lockTimeoutMs !== undefined) checkTimeout(lockTimeoutMs);
   if (durability !== undefined && !["fsync", "none"].includes(durability))

@@ -45,7 +45,7 @@ export async function listTrees(directory: string | URL): Promise<string[]> {
 export async function openFiles(root: string | URL, options: OpenFilesOptions = {}): Promise<FileTree> {
   checkFilesOptions("openFiles", options);
   const { ports, path } = await openLocation(root);
-  const { locks, leaseMs, name, create, id, ...given } = options;
-  const opened = await openTree(ports, path, { locks, leaseMs, name, create, id });
+  const { locks, leaseMs, name, names, create, id, ...given } = options;
+  const opened = await openTree(ports, path, { locks, leaseMs, name, names, create, id });
   return await IndexedFiles.open(opened, { ...given, leaseMs, openFolder: openNodeFolder });
 }

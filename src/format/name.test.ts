@@ -2,7 +2,15 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isHoldfastError } from "../errors.ts";
 import { makeId } from "./id.ts";
-import { fileNameOf, findNameOf, findSlotNumber, slotName, slotNumberMax } from "./name.ts";
+import {
+  fileNameOf,
+  findNameOf,
+  findSlotNumber,
+  slotName,
+  slotNumberMax,
+  findPortableFault,
+  findUnportable,
+} from "./name.ts";
 
 function refusalOf(name: string): unknown {
   try {
@@ -121,4 +129,23 @@ it("a name is found again from its file name, and a foreign file name gives none
   fc.assert(fc.property(name, (text) => findNameOf(fileNameOf(text)) === text));
   for (const foreign of ["", "Mail", "=", "=4", "=ff", "a.", "con", "=61", "Z".repeat(100), "=".repeat(60), "ä"])
     expect(findNameOf(foreign)).toBeUndefined();
+});
+
+describe("a portable name", () => {
+  it.each([
+    ...["a?b", "star*", "a:b", "file.txt::$DATA", "a|b", "a<b", "a>b", 'say "hi"', "tab\there", "\u007f", "a\\b"],
+    ...["end.", "end ", "...", "file.txt. "],
+    ...["CON", "nul", "aux.txt", "Com1.log.gz", "lpt9", "com¹", "prn .txt", "CONIN$", "conout$"],
+  ])("is not %j", (name) => expect(findPortableFault(name)).toBeTypeOf("string"));
+
+  it.each([
+    ...["a", "a b.txt", ".hidden", "..a", "com", "com10", "console", "auxiliary.txt", "null", "nul-", "LONGNA~1.TXT"],
+    ...["Straße", "日本語.md", "a'b,c;d=e+f[g](h){i}~!@#$%^&"],
+  ])("is %j", (name) => expect(findPortableFault(name)).toBe(undefined));
+
+  it("is found in a path, where every name counts", () => {
+    expect(findUnportable("a/b/c.txt")).toBe(undefined);
+    expect(findUnportable("a/nul/c.txt")).toMatchObject({ name: "nul" });
+    expect(findUnportable("a./b")).toMatchObject({ name: "a." });
+  });
 });

@@ -1,5 +1,5 @@
 // Names that Holdfast gives to files: valid on every file system, and equal on one only if equal on
-// all.
+// all. And names of users: whether they are valid on every file system.
 import { holdfastError, isHoldfastError } from "../errors.ts";
 
 /** eCryptfs allows 143 bytes, and suffixes are added. */
@@ -75,4 +75,25 @@ export function slotName(number: number): string {
 /** Returns the number in a name; undefined for a foreign file. */
 export function findSlotNumber(name: string): number | undefined {
   return slotPattern.test(name) ? Number(name) : undefined;
+}
+
+/** Characters that some file system refuses or interprets in a name. */
+const unportable = /[\p{Cc}\p{Surrogate}\\/:*?"<>|]/u;
+// Windows reserves these with any extension, in every directory, also with spaces before it.
+const device = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$) *(\..*)?$/i;
+
+/** Returns why Windows refuses or changes this name, as the end of a sentence; undefined if it does neither. */
+export function findPortableFault(name: string): string | undefined {
+  if (unportable.test(name)) return "it has a character that some file systems refuse";
+  if (/[. ]$/.test(name)) return "Windows drops a dot or a space at its end";
+  return device.test(name) ? "Windows reserves it for a device" : undefined;
+}
+
+/** Returns the first name in a clean path that is not portable, and why. */
+export function findUnportable(path: string): { readonly name: string; readonly why: string } | undefined {
+  for (const name of path.split("/")) {
+    const why = findPortableFault(name);
+    if (why !== undefined) return { name, why };
+  }
+  return undefined;
 }

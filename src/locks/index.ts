@@ -26,7 +26,7 @@ import {
 import { TablePathLocks } from "./path/table-path-locks.ts";
 import { tracedStoreLock } from "./traced-methods.ts";
 
-export type { BlockingLock, Hold, HolderInfo, LockMode, OpenOptions, Waiting } from "../common.ts";
+export type { BlockingLock, Hold, HolderInfo, LockMode, NameRule, OpenOptions, Waiting } from "../common.ts";
 export type { FollowedPath } from "./naming/follow-path.ts";
 export type { LockRoot } from "./naming/lock-root.ts";
 export type { LockChange, PathHold } from "./path/path-hold.ts";
@@ -139,6 +139,7 @@ const pathLocksOptions: OptionNames<PathLocksOptions> = {
   leaseMs: true,
   timeoutMs: true,
   interop: true,
+  names: true,
   create: true,
   id: true,
 };

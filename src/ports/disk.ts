@@ -46,6 +46,11 @@ export interface Volume {
   readonly type: string;
   /** The mount options. */
   readonly mountOptions: readonly string[];
+  /**
+   * True if Windows decides which names are valid: it refuses `a?b` and `nul`, takes `a.` for `a`,
+   * and knows a long name by a short one too (`LONGNA~1.TXT`). Default false.
+   */
+  readonly hasWindowsNames?: boolean;
 }
 
 /** Options of `createFile`. */

@@ -1,6 +1,14 @@
 // The calls of the capabilities' subpaths for a location in PostgreSQL. The subpaths load this file
 // on demand: a program that opens no such location loads neither it nor the driver.
-import type { BlockingLock, HolderInfo, NewEvent, OpenOptions, VerifyOptions, VerifyReport } from "../common.ts";
+import type {
+  BlockingLock,
+  HolderInfo,
+  NameRule,
+  NewEvent,
+  OpenOptions,
+  VerifyOptions,
+  VerifyReport,
+} from "../common.ts";
 import type { EventStore, EventStoreOptions } from "../events/model/event-store.ts";
 import type { ExportOptions } from "../events/transfer/export.ts";
 import type { ImportResult, ImportOptions } from "../events/transfer/import.ts";
@@ -39,11 +47,16 @@ const pathLocksLeaseMs = 300_000;
 
 export async function openStoreAt(
   location: Location,
-  { readOnly, ...options }: PostgresOptions & { readonly readOnly?: boolean | undefined },
+  {
+    readOnly,
+    names,
+    ...options
+  }: PostgresOptions & { readonly readOnly?: boolean | undefined; readonly names?: NameRule | undefined },
 ): Promise<WholeStore> {
   const { part, shown } = parseLocation(location);
   if (part !== undefined) throw unsupported(shown, `the part #${part} in the location of a store`);
   if (readOnly === true) throw unsupported(shown, "readOnly");
+  if (names !== undefined) throw unsupported(shown, "names");
   return new WholeStore(await openPgStore(location, options));
 }
 
@@ -92,7 +105,8 @@ function mustBeObjects(location: Location): void {
 }
 
 export async function openPathLocksAt(location: Location, options: PathLocksOptions): Promise<PathLocks> {
-  const { leaseMs = pathLocksLeaseMs, interop, timeoutMs, ...open } = options;
+  const { leaseMs = pathLocksLeaseMs, interop, names, timeoutMs, ...open } = options;
+  if (names !== undefined) throw unsupported(parseLocation(location).shown, "names");
   if (interop === true) throw unsupported(parseLocation(location).shown, "interop");
   const store = await openPgStore(location, { leaseMs, ...open });
   return await ownedBy(store, () => store.locks({ timeoutMs }));

@@ -5,7 +5,9 @@ import type { Disk } from "../../ports/disk.ts";
 import { retryOutage } from "./retry-outage.ts";
 
 export function parentOf(path: string): string {
-  return path.slice(0, Math.max(path.lastIndexOf("/"), 1));
+  const parent = path.slice(0, Math.max(path.lastIndexOf("/"), 1));
+  // On Windows `C:` alone is the working directory on that drive.
+  return parent.length === 2 && parent.endsWith(":") ? `${parent}/` : parent;
 }
 
 /**

@@ -117,7 +117,8 @@ export function checkHistory(options: HistoryOptions): void {
 export function checkFilesOptions(call: "openFiles" | "files", options: FilesOptions | OpenFilesOptions): void {
   const { locks: _locks, leaseMs: _leaseMs, ...ofStore } = filesOptions;
   if (call === "files") checkOptions<Partial<FilesOptions>>(call, options, ofStore as OptionNames<FilesOptions>);
-  else checkOptions<OpenFilesOptions>(call, options, { ...filesOptions, create: true, id: true, name: true });
+  else
+    checkOptions<OpenFilesOptions>(call, options, { ...filesOptions, create: true, id: true, name: true, names: true });
   if (options.timeoutMs !== undefined) checkTimeout(options.timeoutMs);
   const { index, sessions, functionTimeoutMs, work } = options;
   if (index !== undefined && index !== false) checkIndex(call, index);

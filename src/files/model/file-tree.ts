@@ -4,6 +4,7 @@ import type {
   Cancel,
   Content,
   HolderInfo,
+  NameRule,
   OpenOptions,
   Running,
   VerifyOptions,
@@ -125,6 +126,8 @@ export interface FilesOptions {
 export interface OpenFilesOptions extends FilesOptions, OpenOptions {
   /** Shown to other processes with locks and changes, for example "till 3". Default: none. */
   name?: string | undefined;
+  /** As for `openPathLocks`. Default: `portable` for a new tree on a share. */
+  names?: NameRule | undefined;
 }
 
 /** A file or directory. */

@@ -55,7 +55,7 @@ export class StagedDirectory {
       if (`${path}/`.startsWith(`${other}/`) || `${other}/`.startsWith(`${path}/`))
         throw invalid(path, `it lies in ${other}, or around it. Prepare it outside of the tree`);
     const entries: StagedEntry[] = [];
-    await collect(disk, path, "", entries);
+    await collect({ disk, tree, root: path }, "", entries);
     const isOnOneDevice = device === (await tree.disk.stat(tree.root)).device;
     return new this({ path, disk, target: tree.disk }, entries, isOnOneDevice);
   }
@@ -152,11 +152,16 @@ export class StagedDirectory {
 }
 
 /** Collects entries in the order in which directories must be made. */
-async function collect(disk: Disk, root: string, directory: string, entries: StagedEntry[]): Promise<void> {
+async function collect(
+  of: { readonly disk: Disk; readonly tree: Tree; readonly root: string },
+  directory: string,
+  entries: StagedEntry[],
+): Promise<void> {
+  const { disk, tree, root } = of;
   const absolute = directory === "" ? root : `${root}/${directory}`;
   for (const name of (await disk.list(absolute)).sort()) {
     const path = directory === "" ? name : `${directory}/${name}`;
-    const why = findUnusableName(path);
+    const why = findUnusableName(path, tree);
     if (why !== undefined) throw invalid(root, `${path} in it: ${why.slice(0, -1)}`);
     if (await isLink(disk, `${root}/${path}`))
       throw invalid(root, `${path} in it is a symbolic link. Put the file itself there`);
@@ -168,7 +173,7 @@ async function collect(disk: Disk, root: string, directory: string, entries: Sta
     if (stat === undefined) continue;
     if (stat.kind === "other") throw invalid(root, `${path} in it is neither a file nor a directory`);
     entries.push({ path, stat });
-    if (stat.kind === "directory") await collect(disk, root, path, entries);
+    if (stat.kind === "directory") await collect(of, path, entries);
   }
 }
 

@@ -1,5 +1,5 @@
 // Opens a tree with its ground and its locks, and records which of them to close.
-import type { OpenOptions } from "../../common.ts";
+import type { NameRule, OpenOptions } from "../../common.ts";
 import { Ground } from "../../durable/liveness/ground.ts";
 import { ensureDirectory } from "../../durable/publish/directory.ts";
 import { findLonePart } from "../../durable/store/lone-part.ts";
@@ -17,6 +17,7 @@ import { Tree } from "./tree.ts";
 export interface OpenTreeOptions extends OpenOptions {
   readonly leaseMs?: number | undefined;
   readonly name?: string | undefined;
+  readonly names?: NameRule | undefined;
   /** Locks that the caller opened for the same root. */
   readonly locks?: PathLocks | undefined;
 }
@@ -32,16 +33,18 @@ export interface OpenedTree {
  * ground of the store. Where nothing can be written, an existing tree opens for reading.
  */
 export async function openTree(ports: Ports, directory: string, options: OpenTreeOptions = {}): Promise<OpenedTree> {
-  const { create, id, leaseMs, name, locks: given } = options;
+  const { create, id, leaseMs, name, names, locks: given } = options;
   const place = await findLockDirectories(ports.disk, directory);
   const { root, ground: path } = place;
   await mustBeNoOtherPart(ports, directory);
-  if (given !== undefined) return await openUnder(root, given);
+  if (given !== undefined) return await openUnder(root, given, names);
   const join = async (): Promise<OpenedTree> => {
     if (create !== false && id === undefined) await ensureDirectory(ports.disk, root);
     // On a full disk, a process must still be able to join in order to free space.
     const reserve = new Reserve(unjoined(ports), new FilesLayout(path).reserve);
-    return await openOn(await reserve.use(() => Ground.open(ports, path, { leaseMs, name, create, id })), root, {});
+    return await openOn(await reserve.use(() => Ground.open(ports, path, { leaseMs, name, create, id })), root, {
+      names,
+    });
   };
   const look = async (): Promise<OpenedTree> =>
     await openOn(await Ground.openUnjoined(ports, path, { leaseMs }), root, { listOnly: true });
@@ -77,22 +80,26 @@ function unjoined({ disk, random }: Ports): Staging {
   };
 }
 
-async function openOn(ground: Ground, root: string, options: { readonly listOnly?: boolean }): Promise<OpenedTree> {
+async function openOn(
+  ground: Ground,
+  root: string,
+  options: { readonly listOnly?: boolean; readonly names?: NameRule | undefined },
+): Promise<OpenedTree> {
   try {
     const locks = await TablePathLocks.open(ground, { root, ownsGround: true, ...options });
-    return { tree: await Tree.open(locks), close: () => locks.close() };
+    return { tree: await Tree.open(locks, options.names), close: () => locks.close() };
   } catch (error) {
     await ground.close();
     throw error;
   }
 }
 
-async function openUnder(root: string, locks: PathLocks): Promise<OpenedTree> {
+async function openUnder(root: string, locks: PathLocks, names: NameRule | undefined): Promise<OpenedTree> {
   if (!(locks instanceof TablePathLocks))
     throw new TypeError("locks must be path locks that `openPathLocks` or a store has opened.");
   if (locks.root !== root) {
     const message = `The locks are of the tree ${locks.root}, and the files of ${root}. Open locks for ${root}, or leave them out.`;
     throw holdfastError("WRONG_STORE", message, { path: root, expected: root, found: locks.root });
   }
-  return { tree: await Tree.open(locks), close: async () => undefined };
+  return { tree: await Tree.open(locks, names), close: async () => undefined };
 }

@@ -1,11 +1,12 @@
 // Tree: an open tree with its root, ground, locks and change log, for the operations and for
 // the index side.
+import type { NameRule } from "../../common.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { listIfThere } from "../../durable/publish/directory.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
-import { pathKey, type PathKeyOptions } from "../../format/path-key.ts";
+import { pathKey } from "../../format/path-key.ts";
 import type { Located } from "../../locks/naming/lock-key.ts";
-import { decideNames } from "../../locks/naming/lock-names.ts";
+import { decideNames, type LockNames } from "../../locks/naming/lock-names.ts";
 import type { PathHold } from "../../locks/path/path-hold.ts";
 import { TablePathLocks } from "../../locks/path/table-path-locks.ts";
 import { Reserve } from "../../part/reserve.ts";
@@ -30,9 +31,9 @@ export class Tree {
   readonly reserve: Reserve;
   /** The locks of this tree; work on derived data uses the same ones. */
   readonly locks: TablePathLocks;
-  readonly #names: PathKeyOptions;
+  readonly #names: LockNames;
 
-  private constructor(locks: TablePathLocks, names: PathKeyOptions) {
+  private constructor(locks: TablePathLocks, names: LockNames) {
     const { ground } = locks.table;
     this.root = locks.root;
     this.ground = ground;
@@ -46,10 +47,10 @@ export class Tree {
     this.#names = names;
   }
 
-  /** Opens the tree of these locks. */
-  static async open(locks: TablePathLocks): Promise<Tree> {
+  /** Opens the tree of these locks. `names`: as for them. */
+  static async open(locks: TablePathLocks, names?: NameRule): Promise<Tree> {
     const { staging, layout } = locks.table.ground;
-    return new Tree(locks, await decideNames(staging, layout.directory, locks.root));
+    return new Tree(locks, await decideNames(staging, layout.directory, locks.root, names));
   }
 
   /**
@@ -127,6 +128,11 @@ export class Tree {
   /** Returns the absolute path of what `locate` returned. */
   pathOf(located: string): string {
     return located === "" ? this.root : `${this.root}/${located}`;
+  }
+
+  /** True if names that Windows refuses or changes are refused here. */
+  get refusesUnportable(): boolean {
+    return this.#names.portable || this.disk.volume.hasWindowsNames === true;
   }
 
   /** True if an entry of this name is part of the tree. */

@@ -2,6 +2,7 @@
 // valid in a path. Each is skipped and reported, and affects nothing else.
 import { isLink } from "../../durable/publish/directory.ts";
 import { cleanPath, pathLengthMax } from "../../format/path-key.ts";
+import { findUnportable } from "../../format/name.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
 import type { Tree } from "./tree.ts";
@@ -31,7 +32,7 @@ export function findUnusable(error: unknown): UnusableReason | undefined {
 export async function inspect(tree: Tree, path: string): Promise<FileStat | UnusableReason | undefined> {
   const absolute = tree.pathOf(path);
   try {
-    const why = findUnusableName(path);
+    const why = findUnusableName(path, tree);
     if (why !== undefined) return why;
     if (await isLink(tree.disk, absolute)) return undefined;
     const stat = await tree.disk.findStat(absolute);
@@ -67,10 +68,16 @@ export async function inspectLink(tree: Tree, path: string): Promise<UnusableRea
  * Returns why no path of Holdfast can have this name; undefined if one can. Other programs may make
  * such names.
  */
-export function findUnusableName(path: string): UnusableReason | undefined {
+export function findUnusableName(
+  path: string,
+  { refusesUnportable }: Pick<Tree, "refusesUnportable">,
+): UnusableReason | undefined {
   if (path.length > pathLengthMax) return whyOf["ENAMETOOLONG"];
   try {
-    if (cleanPath(path) === path) return undefined;
+    if (cleanPath(path) === path) {
+      const fault = refusesUnportable ? findUnportable(path) : undefined;
+      return fault && `${JSON.stringify(fault.name)} is not valid everywhere: ${fault.why}. Rename it.`;
+    }
   } catch {
     return "Its name cannot be part of a path. Rename it.";
   }

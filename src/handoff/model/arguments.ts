@@ -4,6 +4,7 @@ import type { Body, Cancel } from "../../common.ts";
 import { holdfastError, messageOf } from "../../errors.ts";
 import { findJsonLoss, isDeeperThan } from "../../format/json-loss.ts";
 import { checkOptions } from "../../format/known-options.ts";
+import { findPortableFault } from "../../format/name.ts";
 import { priorityDefault, priorityMax } from "./manifest.ts";
 import type { Publication } from "./publication.ts";
 
@@ -40,9 +41,6 @@ const textMax = 1024;
 const depthMax = 200;
 /** About 3,000 years. A `Date` cannot hold much later times. */
 const durationMsMax = 1e14;
-/** Characters that some file system refuses or interprets in a name. */
-const forbidden = /[\p{Cc}\p{Surrogate}\\/:*?"<>|]/u;
-const reserved = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?$/i;
 
 export function checkPublication(files: Files, options: PublishOptions = {}): Publication {
   checkOptions("publish", options, {
@@ -130,9 +128,8 @@ function checkFiles(files: Files): (readonly [string, Body])[] {
 export function checkFileName(name: string): void {
   if (name === "" || name === "." || name === "..") throw invalidName(name, "it is not a file name");
   if (Buffer.byteLength(name) > nameBytesMax) throw invalidName(name, `it is longer than ${nameBytesMax} bytes`);
-  if (forbidden.test(name)) throw invalidName(name, "it has a character that some file systems refuse");
-  if (/[. ]$/.test(name)) throw invalidName(name, "Windows drops a dot or a space at its end");
-  if (reserved.test(name)) throw invalidName(name, "Windows reserves it for a device");
+  const fault = findPortableFault(name);
+  if (fault !== undefined) throw invalidName(name, fault);
   if (name !== name.normalize("NFC")) throw invalidName(name, "it is not in the Unicode form NFC");
 }
 

@@ -25,8 +25,9 @@ export async function followLinks(disk: Disk, path: string): Promise<FollowedPat
   for (let at = path; ;) {
     try {
       const existing = await disk.realPath(at);
-      const base = existing === "/" ? "" : existing;
-      return { path: missing.length === 0 ? existing : `${base}/${missing.join("/")}`, existing };
+      // The root of the file system or of a drive ends with a slash.
+      const base = existing.endsWith("/") ? existing : `${existing}/`;
+      return { path: missing.length === 0 ? existing : `${base}${missing.join("/")}`, existing };
     } catch (error) {
       // A file in the path may be replaced by a directory later. Nothing can exist under a name that the system
       // refuses.
@@ -45,10 +46,17 @@ export async function followLinks(disk: Disk, path: string): Promise<FollowedPat
 async function findTarget(disk: Disk, path: string): Promise<string | undefined> {
   try {
     const target = await disk.readLink(path);
-    return posix.resolve(await disk.realPath(parentOf(path)), target);
+    const isOnDrive = disk.volume.hasWindowsNames === true && /^[a-z]:\//i.test(target);
+    return isOnDrive ? target : resolveFrom(await disk.realPath(parentOf(path)), target);
   } catch (error) {
     // The link is gone, or was never one.
     if (hasErrno(error, "ENOENT", "ENOTDIR", "EINVAL")) return undefined;
     throw error;
   }
+}
+
+/** A path of Windows begins with a drive, which `posix` would take for a relative name. */
+function resolveFrom(directory: string, target: string): string {
+  const drive = /^[a-z]:(?=\/)/i.exec(directory)?.[0] ?? "";
+  return drive + posix.resolve(directory.slice(drive.length), target);
 }

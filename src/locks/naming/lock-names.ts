@@ -1,6 +1,7 @@
 // Two facts that are decided once for the path locks of a ground: the tree that they lock, and how names are compared
 // in it.
 import { posix } from "node:path";
+import type { NameRule } from "../../common.ts";
 import { replace } from "../../durable/publish/publish.ts";
 import { decideRecord, findDecision } from "../../durable/publish/record-file.ts";
 import { discard, stage, type Staging } from "../../durable/publish/staging.ts";
@@ -13,16 +14,30 @@ import type { Disk } from "../../ports/disk.ts";
 export interface LockNames {
   readonly id: string;
   readonly caseSensitive: boolean;
+  /** True if names that Windows refuses or changes are refused on every machine. */
+  readonly portable: boolean;
   /** The root of the tree, relative to the directory of the ground: the path of a share differs between machines. */
   readonly root: string;
 }
 
+/** Throws TypeError. */
+export function checkNameRule(call: string, names: NameRule | undefined): void {
+  if (names !== undefined && !["portable", "any"].includes(names))
+    throw new TypeError(`${call}: names is "portable" or "any", not ${names as string}.`);
+}
+
 /**
- * Returns the names of the ground in `directory`, for the tree at `root`; the first caller decides them. Otherwise
+ * Returns the names of the ground in `directory`, for the tree at `root`; the first caller decides them, by
+ * default portable ones on a share. Otherwise
  * two processes could have two keys for one file, or complete each other's redos in two trees. Throws WRONG_STORE if
  * the ground belongs to another tree.
  */
-export async function decideNames(staging: Staging, directory: string, root: string): Promise<LockNames> {
+export async function decideNames(
+  staging: Staging,
+  directory: string,
+  root: string,
+  rule?: NameRule,
+): Promise<LockNames> {
   const { disk } = staging;
   const path = namesPath(directory);
   const relative = posix.relative(await disk.realPath(directory), await disk.realPath(root));
@@ -31,9 +46,10 @@ export async function decideNames(staging: Staging, directory: string, root: str
     (await decideRecord(staging, namesKind, path, {
       id: randomName(staging.random.bytes(16)),
       caseSensitive: await isCaseSensitive(staging),
+      portable: (rule ?? defaultRule(disk)) === "portable",
       root: relative,
     }));
-  if (decided.root === relative) return decided;
+  if (decided.root === relative) return { ...decided, portable: decided.portable || rule === "portable" };
   const found = await resolveRoot(disk, directory, decided);
   const message =
     `The locks in ${directory} are of the tree ${found}, not of ${root}: in another tree what was committed would be ` +
@@ -60,6 +76,11 @@ async function resolveRoot(disk: Disk, directory: string, { root }: LockNames): 
   return posix.join(await disk.realPath(directory), root);
 }
 
+/** On a share, machines with Windows may come later, and could not even list such names. */
+function defaultRule({ volume }: Disk): NameRule {
+  return volume.kind === "network" ? "portable" : "any";
+}
+
 function namesPath(directory: string): string {
   return `${directory}/names.json`;
 }
@@ -68,8 +89,13 @@ const namesKind: RecordKind<LockNames> = {
   kind: "names",
   decode: (value) => {
     // A ground without this field is inside the tree that it locks.
-    const { id, caseSensitive, root = ".." } = objectOf(value);
-    return { id: textOf(id), caseSensitive: flagOf(caseSensitive), root: textOf(root) };
+    const { id, caseSensitive, portable = false, root = ".." } = objectOf(value);
+    return {
+      id: textOf(id),
+      caseSensitive: flagOf(caseSensitive),
+      portable: flagOf(portable),
+      root: textOf(root),
+    };
   },
 };
 

@@ -1,5 +1,5 @@
 // Path locks, as callers see them.
-import type { BlockingLock, Cancel, HolderInfo, LockMode, OpenOptions, Waiting } from "../../common.ts";
+import type { BlockingLock, Cancel, HolderInfo, LockMode, NameRule, OpenOptions, Waiting } from "../../common.ts";
 import type { PathHold } from "./path-hold.ts";
 
 /** A path to lock. */
@@ -18,6 +18,12 @@ export interface PathLocksOptions extends OpenOptions {
   leaseMs?: number | undefined;
   /** Default `timeoutMs` of every acquire. Default 0: does not wait. */
   timeoutMs?: number | undefined;
+  /**
+   * `portable` refuses names that Windows refuses or changes, with INVALID_PATH; on Windows they are
+   * always refused. It is recorded when the locks are first opened, and then holds for every process;
+   * later, a process that passes it refuses them itself. Default: `portable` for new locks on a share.
+   */
+  names?: NameRule | undefined;
   /** Writes `.ovlock` files for foreign programs, and honours theirs. Default false. */
   interop?: boolean | undefined;
 }

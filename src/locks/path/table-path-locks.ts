@@ -1,5 +1,5 @@
 // Path locks on a lock table: opening, listing, breaking and closing. Each verb of a hold has its own file.
-import type { Cancel } from "../../common.ts";
+import type { Cancel, NameRule } from "../../common.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { checkTimeout } from "../../durable/wait/deadline.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
@@ -7,7 +7,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { traceMethods } from "../../telemetry/trace.ts";
 import { Interop } from "../interop/interop.ts";
 import { LockKeys, type Keys } from "../naming/lock-key.ts";
-import { decideNames } from "../naming/lock-names.ts";
+import { checkNameRule, decideNames } from "../naming/lock-names.ts";
 import { RedoDraft, type DraftOptions } from "../redo/draft.ts";
 import { conflictsWith, holdingOf } from "../table/conflict.ts";
 import { describeHeld } from "../table/describe.ts";
@@ -42,6 +42,8 @@ export interface TablePathLocksOptions extends Partial<OnTableOptions> {
   readonly slotsPerEpoch?: number | undefined;
   /** For `list` only: begins no session, and creates or sweeps nothing. */
   readonly listOnly?: boolean | undefined;
+  /** Which names are accepted. Default: what was decided for this ground; in a new one, portable names on a share. */
+  readonly names?: NameRule | undefined;
   /** Writes lock files for foreign programs, and respects theirs. */
   readonly interop?: boolean | undefined;
   /** A faulty variant of the table, for tests. */
@@ -103,6 +105,7 @@ export class TablePathLocks<Table extends RequestTable = LockTable> implements P
   static async open(ground: Ground, options: TablePathLocksOptions): Promise<TablePathLocks> {
     const { root, slotsPerEpoch, listOnly, timeoutMs, TableClass = LockTable } = options;
     checkTimeout(timeoutMs ?? 0);
+    checkNameRule("path locks", options.names);
     if (!listOnly) await ground.session();
     const keys = await openKeys(ground, options);
     const table = await TableClass.open(ground, { root, slotsPerEpoch, listOnly });
@@ -272,10 +275,10 @@ export class TablePathLocks<Table extends RequestTable = LockTable> implements P
 }
 
 /** Throws WRONG_STORE before anything in another tree is touched. */
-async function openKeys(ground: Ground, { root, keys }: TablePathLocksOptions): Promise<Keys> {
+async function openKeys(ground: Ground, { root, keys, names }: TablePathLocksOptions): Promise<Keys> {
   if (root !== undefined) {
-    const names = await decideNames(ground.staging, ground.layout.directory, root);
-    return keys ?? (await LockKeys.open(ground.ports.disk, root, names));
+    const decided = await decideNames(ground.staging, ground.layout.directory, root, names);
+    return keys ?? (await LockKeys.open(ground.ports.disk, root, decided));
   }
   if (keys === undefined) throw new TypeError("Locks are on the paths of a tree, or on the names that `keys` gives.");
   return keys;

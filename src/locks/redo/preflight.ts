@@ -3,6 +3,7 @@
 import { parentOf } from "../../durable/publish/directory.ts";
 import { holdfastError } from "../../errors.ts";
 import { isWithin } from "../../format/path-key.ts";
+import { findUnportable } from "../../format/name.ts";
 import { diskError, hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
 import { isInGround, redoDirectory, targetOf, type RedoFiles, type Redo } from "./redo.ts";
@@ -21,10 +22,16 @@ async function isOfGround(files: RedoFiles, device: string): Promise<boolean> {
 
 /**
  * Checks a target when its step is staged. Throws NO_SUCH_FILE for a missing directory,
- * CROSS_DEVICE for another file system, and NO_PERMISSION where this user cannot rename.
+ * CROSS_DEVICE for another file system, NO_PERMISSION where this user cannot rename, and
+ * INVALID_PATH for a name that the disk would refuse.
  */
 export async function checkTarget(files: RedoFiles, path: string): Promise<void> {
   const { disk } = files.ports;
+  const fault = disk.volume.hasWindowsNames ? findUnportable(path) : undefined;
+  if (fault !== undefined)
+    throw holdfastError("INVALID_PATH", `${path} cannot be changed: ${fault.why} (${JSON.stringify(fault.name)}).`, {
+      path,
+    });
   const parent = parentOf(targetOf(files, path));
   const there = await findStat(disk, parent);
   if (there?.kind !== "directory") {

@@ -2,6 +2,7 @@
 import { posix } from "node:path";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { holdfastError } from "../../errors.ts";
+import { findPortableFault } from "../../format/name.ts";
 import { randomName } from "../../format/id.ts";
 import { diskError, hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
@@ -31,9 +32,9 @@ export function checkLockPath(path: string): void {
 export async function resolveLockPath(disk: Disk, path: string): Promise<string> {
   try {
     const { path: real, existing } = await followLinks(disk, path);
-    if (real === existing) return checkName(real, (await disk.findStat(real))?.kind);
+    if (real === existing) return checkName(disk, real, (await disk.findStat(real))?.kind);
     if (parentOf(real) !== existing) throw diskError("ENOENT", "open", parentOf(real));
-    return checkName(real, undefined);
+    return checkName(disk, real, undefined);
   } catch (error) {
     throw explainPath(error, path);
   }
@@ -58,11 +59,13 @@ export function explainPath(error: unknown, path: string): unknown {
   return error;
 }
 
-function checkName(path: string, kind: FileStat["kind"] | undefined): string {
+function checkName(disk: Disk, path: string, kind: FileStat["kind"] | undefined): string {
   // Never open it: opening a pipe would wait for a writer.
   if (kind === "other") throw invalid(path, "it is neither a file nor a directory");
   const name = posix.basename(path);
   if (name === "") throw invalid(path, "it has no name");
+  const fault = disk.volume.hasWindowsNames ? findPortableFault(name) : undefined;
+  if (fault !== undefined) throw invalid(path, fault);
   if (Buffer.byteLength(name) > nameBytesMax) throw invalid(path, `its name has over ${nameBytesMax} bytes`);
   return path;
 }

@@ -5,7 +5,7 @@ import { retryOutage } from "../../durable/publish/retry-outage.ts";
 import { outcomeUnknown } from "../../durable/publish/publish.ts";
 import { holdfastError, isErrorLike, isHoldfastError } from "../../errors.ts";
 import { hasErrno, isOutcomeUnknown } from "../../ports/disk-error.ts";
-import { checkBucketName } from "../model/arguments.ts";
+import { checkBucketName, checkNewBucketName } from "../model/arguments.ts";
 import { isSlotDamage } from "../key/entry-file.ts";
 import { KeyChains } from "../key/key-chains.ts";
 import type { BucketConfig } from "../model/object.ts";
@@ -79,7 +79,7 @@ export class Buckets {
 
   /** Throws BUCKET_EXISTS. `createdAtMs` is for a copy. Default: now. */
   async create(name: string, given: Partial<BucketConfig>, createdAtMs: number = this.#storage.nowMs()): Promise<void> {
-    checkBucketName(name);
+    checkNewBucketName(name, this.#storage.disk);
     if ((await this.findLiving(name)) !== undefined) throw bucketExists(name);
     const { disk, layout } = this.#storage;
     const lost = await findLost(this, this.#storage, name);

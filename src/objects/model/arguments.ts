@@ -1,6 +1,8 @@
 // Checks the names, options and bodies that callers pass, before anything is done.
 import { holdfastError } from "../../errors.ts";
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
+import { findPortableFault } from "../../format/name.ts";
+import type { Disk } from "../../ports/disk.ts";
 import { checksumAlgorithms } from "./entry.ts";
 import type {
   BodyOption,
@@ -109,6 +111,15 @@ export function checkStoreOptions(call: string, options: ObjectStoreOptions): vo
     throw new TypeError(`${call}: durability is "fsync" or "none", not ${durability as string}.`);
   if (inlineMax !== undefined && !(Number.isInteger(inlineMax) && inlineMax >= 0 && inlineMax <= inlineMaxMax))
     throw new RangeError(`${call}: inlineMax must be a whole number of bytes from 0 to ${inlineMaxMax}.`);
+}
+
+/** Throws INVALID_NAME where Windows would take the directory of the bucket for a device. */
+export function checkNewBucketName(name: string, { volume }: Disk): void {
+  checkBucketName(name);
+  const fault = volume.hasWindowsNames ? findPortableFault(name) : undefined;
+  if (fault === undefined) return;
+  const message = `The name ${JSON.stringify(name)} cannot be used for a bucket on this disk: ${fault}.`;
+  throw holdfastError("INVALID_NAME", message, { invalidName: name });
 }
 
 /** Throws INVALID_NAME. */

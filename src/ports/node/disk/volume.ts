@@ -21,7 +21,7 @@ export async function findVolume(path: string, platform: NodeJS.Platform = proce
 async function findFor(platform: NodeJS.Platform, real: string): Promise<Volume> {
   if (platform === "linux") return findOnLinux(real);
   if (platform === "darwin") return findOnMac(real);
-  return platform === "win32" ? findOnWindows(real) : unknownVolume;
+  return platform === "win32" ? { ...(await findOnWindows(real)), hasWindowsNames: true } : unknownVolume;
 }
 
 /**
@@ -37,8 +37,8 @@ async function isVouchedFor(real: string): Promise<boolean> {
   return false;
 }
 
-function vouched({ type, mountOptions }: Volume): Volume {
-  return { kind: "local", type: `${type}, local by HOLDFAST_LOCAL`, mountOptions };
+function vouched(volume: Volume): Volume {
+  return { ...volume, kind: "local", type: `${volume.type}, local by HOLDFAST_LOCAL` };
 }
 
 const unknownVolume: Volume = { kind: "unknown", type: "unknown", mountOptions: [] };

@@ -12,6 +12,7 @@ import { locksRoom } from "./locks.ts";
 import { objectsRoom } from "./objects.ts";
 import type { ExploredRoom } from "./room.ts";
 import { storeRoom } from "./store.ts";
+import { windowsRoom } from "./windows.ts";
 
 const rooms: readonly ExploredRoom[] = [
   durableRoom,
@@ -21,6 +22,7 @@ const rooms: readonly ExploredRoom[] = [
   objectsRoom,
   filesRoom,
   storeRoom,
+  windowsRoom,
 ];
 
 /** A scenario with its room and size. */

@@ -157,6 +157,24 @@ describe("a name that another program has open", () => {
   });
 });
 
+it("a directory with an open file in it is waited for, and is RESOURCE_BUSY then", async () => {
+  const root = makeScratch();
+  mkdirSync(join(root, "d"));
+  let refusals = 0;
+  const busyBelow = (times: number): FileCalls => ({
+    ...blockingCalls,
+    rename: (from, to) => {
+      if (refusals++ < times) throw failing("EPERM");
+      return blockingCalls.rename(from, to);
+    },
+  });
+  const { disk, waits } = openDisk(busyBelow(3));
+  await disk.rename(join(root, "d"), join(root, "e"));
+  expect(waits).toHaveLength(3);
+  const rename = openDisk(busyBelow(Infinity)).disk.rename(join(root, "e"), join(root, "f"));
+  await expect(rename).rejects.toMatchObject({ code: "RESOURCE_BUSY", errno: "EBUSY", path: join(root, "f") });
+});
+
 describe("a lack of permission", () => {
   it("is reported soon where nothing has the name that is to be made", async () => {
     const refuse = (): never => {

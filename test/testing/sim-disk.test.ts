@@ -471,6 +471,72 @@ describe("a file system that does not keep its promises", () => {
     await lost.close();
   });
 
+  it("keeps the name of a removed file until it is closed, and lets nobody use it, with pendingDeletes", async () => {
+    const bench = new Bench({ pendingDeletes: true });
+    const m1 = bench.disk("m1");
+    await m1.mkdir("/d");
+    await make(m1, "/d/a", "text");
+    await make(m1, "/b");
+    const file = await bench.disk("m2").open("/d/a", "read");
+    const again = await m1.open("/d/a", "read");
+    await m1.unlink("/d/a");
+    const refused = [m1.stat("/d/a"), m1.open("/d/a", "read"), m1.link("/b", "/d/a"), m1.rename("/b", "/d/a")];
+    for (const each of [...refused, make(m1, "/d/a"), m1.unlink("/d/a"), m1.canOpen("/d/a")])
+      await expect(each).rejects.toMatchObject({ errno: "EPERM" });
+    await expect(m1.rmdir("/d")).rejects.toMatchObject({ errno: "ENOTEMPTY" });
+    expect(Buffer.from(await file.read(0, 10)).toString()).toBe("text");
+    await file.close();
+    expect(await m1.list("/d")).toEqual(["a"]);
+    await again.close();
+    expect(await m1.list("/d")).toEqual([]);
+    await make(m1, "/d/a", "new");
+    const lost = await bench.disk("m2").open("/d/a", "read");
+    await m1.unlink("/d/a");
+    bench.server.closeHandlesOf("m2");
+    expect(bench.state).toBe("b= d/");
+    await lost.close();
+  });
+
+  it("replaces no open file, and moves no directory with one, with busyRenames", async () => {
+    const bench = new Bench({ busyRenames: true });
+    const m1 = bench.disk("m1");
+    await m1.mkdir("/d");
+    for (const name of ["/d/a", "/b"]) await make(m1, name);
+    const file = await bench.disk("m2").open("/d/a", "read");
+    for (const each of [m1.rename("/b", "/d/a"), m1.rename("/d", "/e")])
+      await expect(each).rejects.toMatchObject({ errno: "EPERM" });
+    await m1.rename("/d/a", "/c");
+    await m1.rename("/d", "/e");
+    await file.close();
+    await m1.rename("/b", "/c");
+    expect(bench.state).toBe("c= e/");
+  });
+
+  it("replaces no directory with directoriesStay", async () => {
+    const m1 = new Bench({ directoriesStay: true }).disk("m1");
+    for (const name of ["/d", "/e"]) await m1.mkdir(name);
+    await make(m1, "/a");
+    for (const from of ["/d", "/a"]) await expect(m1.rename(from, "/e")).rejects.toMatchObject({ errno: "EPERM" });
+    await m1.rename("/d", "/f");
+  });
+
+  it("keeps a file for one that does not share it, with unshared", async () => {
+    const bench = new Bench({ unshared: ["m2"] });
+    const [m1, scanner] = [bench.disk("m1"), bench.disk("m2")];
+    for (const name of ["/a", "/b"]) await make(m1, name);
+    const file = await scanner.open("/a", "read");
+    const refused = [m1.open("/a", "read"), m1.readFile("/a", 9), m1.unlink("/a"), m1.rename("/a", "/c")];
+    for (const each of [...refused, m1.rename("/b", "/a")])
+      await expect(each).rejects.toMatchObject({ errno: "EBUSY" });
+    await m1.stat("/a");
+    await file.close();
+    const own = await m1.open("/a", "read");
+    await expect(scanner.open("/a", "read")).rejects.toMatchObject({ errno: "EBUSY" });
+    await own.close();
+    await m1.rename("/a", "/c");
+    expect(bench.state).toBe("b= c=");
+  });
+
   it("takes names that differ in case for one with caseInsensitive, and shows them as they were made", async () => {
     const bench = new Bench({ caseInsensitive: true });
     const m1 = bench.disk("m1");

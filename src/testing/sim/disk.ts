@@ -79,6 +79,7 @@ export class SimDisk implements Disk {
       run: (at) => {
         const node = at.node(path);
         if (node.kind === "directory") throw diskError("EISDIR", "read", path);
+        this.#server.mustBeSharedWith(this.#options.process, node, "read", path);
         return this.#cache.seen(node).bytes;
       },
       onOldFile: { path, run: (file) => file.bytes },
@@ -116,9 +117,14 @@ export class SimDisk implements Disk {
     const node = await this.#do({
       name: "open",
       detail: path,
-      touches: [this.#looks(path)],
+      // While it is open, others may not be able to rename or remove it.
+      touches: [this.#isNoticed ? this.#changes(path) : this.#looks(path)],
       needs: [path],
-      run: (at) => this.#server.tree.file(at.entry(path), "open"),
+      run: (at) => {
+        const file = this.#server.tree.file(at.entry(path), "open");
+        this.#server.mustBeSharedWith(this.#options.process, file, "open", path);
+        return file;
+      },
     });
     return this.#openFile(node, path, mode === "write");
   }
@@ -346,6 +352,11 @@ export class SimDisk implements Disk {
 
   #do<T>(operation: DiskOperation<T>): Promise<T> {
     return this.#options.park(new DiskCall(operation, this.#context));
+  }
+
+  get #isNoticed(): boolean {
+    const { pendingDeletes, busyRenames, unshared } = this.#server.quirks;
+    return Boolean(pendingDeletes || busyRenames || unshared);
   }
 
   #mustNotBePermanent(path: string): void {

@@ -64,6 +64,20 @@ export interface ServerQuirks {
   readonly renameVacates?: boolean;
   /** An open file cannot be renamed or removed, nor can a directory above it be renamed, as on Windows. */
   readonly busyWhileOpen?: boolean;
+  /**
+   * A removed file that is still open keeps its name until the last handle is closed. Calls on that
+   * name fail with EPERM meanwhile, and its directory is not empty.
+   */
+  readonly pendingDeletes?: boolean;
+  /** An open file cannot be replaced by a rename, nor can a directory above it be renamed: EPERM. */
+  readonly busyRenames?: boolean;
+  /** A rename onto a directory fails with EPERM, even onto an empty one. */
+  readonly directoriesStay?: boolean;
+  /**
+   * Processes that open files without sharing them: meanwhile no process can open, rename, replace or
+   * remove such a file, and they cannot open one that another process has open: EBUSY.
+   */
+  readonly unshared?: readonly string[];
   /** Names that differ only in case are equal. */
   readonly caseInsensitive?: boolean;
   /** Granularity of the time stamps of files. */
@@ -86,6 +100,9 @@ export interface ServerQuirks {
    */
   readonly watch?: "hints" | "any time" | "silent";
 }
+
+/** What Windows does and Linux does not. `unshared` names the processes that behave like a virus scanner. */
+export const windowsQuirks: ServerQuirks = { pendingDeletes: true, busyRenames: true, directoriesStay: true };
 
 /** @deprecated Use `ServerQuirks`. */
 export type Quirks = ServerQuirks;
@@ -133,6 +150,8 @@ export class SimServer {
   readonly #options: ServerOptions;
   readonly #persistence: Persistence;
   readonly #identified = new WeakSet<TreeNode>();
+  /** The names of files that were removed and are still open. */
+  readonly #pending = new Map<FileNode, DirectoryEntry[]>();
 
   constructor(options: ServerOptions, tree?: Tree) {
     this.#options = options;
@@ -158,10 +177,12 @@ export class SimServer {
   /** Returns the directory entry of `path`. The directories above it must exist. */
   entry(path: string, operation: string): DirectoryEntry {
     const entry = this.tree.entry(this.#spelled(path), operation);
+    this.#mustNotBePending(entry, operation);
     return this.quirks.caseInsensitive ? { ...entry, path } : entry;
   }
 
   node(path: string, operation: string): TreeNode {
+    if (this.#pending.size > 0 && path !== "/") this.entry(path, operation);
     return this.tree.nodeAt(this.#spelled(path), operation);
   }
 
@@ -260,6 +281,7 @@ export class SimServer {
     if (this.quirks.renameRefusesToReplace && replaced !== undefined) throw diskError("EEXIST", "rename", to.path);
     this.#mustNotBeBusy(from, "rename");
     this.#mustNotBeBusy(to, "rename");
+    this.#mustBeMovable(moved, replaced, to.path);
     this.tree.rename(from, to);
     this.#persistence.changed(
       { directory: to.directory, name: to.name, node: moved },
@@ -269,6 +291,12 @@ export class SimServer {
 
   unlink(at: DirectoryEntry): void {
     this.#mustNotBeBusy(at, "unlink");
+    const removed = at.directory.entries.get(at.name);
+    this.#mustBeShared(removed, "unlink", at.path);
+    if (this.quirks.pendingDeletes && removed?.kind === "file" && this.#isOpen(removed)) {
+      this.#pending.set(removed, [...(this.#pending.get(removed) ?? []), at]);
+      return;
+    }
     this.tree.unlink(at);
     this.#persistence.changed({ directory: at.directory, name: at.name, node: undefined });
   }
@@ -302,6 +330,7 @@ export class SimServer {
   dropHandle(handle: ServerHandle): void {
     handle.unsent.splice(0);
     this.handles.delete(handle);
+    this.#removePending(handle.file);
   }
 
   syncDirectory(directory: DirectoryNode, path: string): void {
@@ -326,6 +355,7 @@ export class SimServer {
   closeHandle(handle: ServerHandle): void {
     this.flush(handle);
     this.handles.delete(handle);
+    this.#removePending(handle.file);
   }
 
   crashImageCount(): number {
@@ -362,7 +392,8 @@ export class SimServer {
       const identity = this.#identified.has(node) ? `=${node.ino}` : "";
       if (node.kind === "file") return `${names.get(node)}${identity}${contentHash(node.bytes)}@${node.mtimeMs}`;
       const entries = [...node.entries].sort(([a], [b]) => (a < b ? -1 : 1));
-      return `{${entries.map(([name, child]) => `${name}:${walk(child)}`).join()}}${identity}@${node.mtimeMs}`;
+      const shown = entries.map(([name, child]) => `${name}${this.#isPending(node, name) ? "!" : ""}:${walk(child)}`);
+      return `{${shown.join()}}${identity}@${node.mtimeMs}`;
     };
     const tree = walk(this.tree.root);
     // The handles of one process in the order in which it opened them, because its variables refer to them in that
@@ -381,6 +412,56 @@ export class SimServer {
     const node = at.directory.entries.get(at.name);
     for (const handle of this.handles)
       if (node !== undefined && isAtOrBelow(node, handle.file)) throw diskError("EBUSY", operation, at.path);
+  }
+
+  /** A process may open `file`, or read it, only if nobody keeps it for itself. */
+  mustBeSharedWith(process: string, file: TreeNode, operation: string, path: string): void {
+    this.#mustBeShared(file, operation, path);
+    const isOpenElsewhere = [...this.handles].some((handle) => handle.file === file && handle.process !== process);
+    if (this.quirks.unshared?.includes(process) && isOpenElsewhere) throw diskError("EBUSY", operation, path);
+  }
+
+  #mustBeShared(node: TreeNode | undefined, operation: string, path: string): void {
+    const { unshared } = this.quirks;
+    if (unshared === undefined) return;
+    for (const { file, process } of this.handles)
+      if (file === node && unshared.includes(process)) throw diskError("EBUSY", operation, path);
+  }
+
+  #mustBeMovable(moved: TreeNode, replaced: TreeNode | undefined, path: string): void {
+    const { busyRenames, directoriesStay } = this.quirks;
+    if (directoriesStay && replaced?.kind === "directory") throw diskError("EPERM", "rename", path);
+    this.#mustBeShared(moved, "rename", path);
+    this.#mustBeShared(replaced, "rename", path);
+    if (!busyRenames || moved === replaced) return;
+    const isBusy = [...this.handles].some(
+      ({ file }) => file === replaced || (moved.kind === "directory" && isAtOrBelow(moved, file)),
+    );
+    if (isBusy) throw diskError("EPERM", "rename", path);
+  }
+
+  #isOpen(file: FileNode): boolean {
+    return [...this.handles].some((handle) => handle.file === file);
+  }
+
+  #isPending(directory: DirectoryNode, name: string): boolean {
+    const node = this.#pending.size > 0 ? directory.entries.get(name) : undefined;
+    if (node?.kind !== "file") return false;
+    return this.#pending.get(node)?.some((at) => at.directory === directory && at.name === name) ?? false;
+  }
+
+  #mustNotBePending({ directory, name, path }: DirectoryEntry, operation: string): void {
+    if (this.#isPending(directory, name)) throw diskError("EPERM", operation, path);
+  }
+
+  #removePending(file: FileNode): void {
+    const entries = this.#pending.get(file);
+    if (entries === undefined || this.#isOpen(file)) return;
+    this.#pending.delete(file);
+    for (const at of entries) {
+      this.tree.unlink(at);
+      this.#persistence.changed({ directory: at.directory, name: at.name, node: undefined });
+    }
   }
 
   #emptied(file: FileNode): FileNode {

@@ -43,11 +43,28 @@ interface CallOfPath {
   readonly isOfDirectory?: boolean;
 }
 
-export function windowsCalls(calls: FileCalls, { isShare = true, wait = sleep }: WindowsOptions = {}): FileCalls {
-  const { kindOf, explainMaking, explainRename, asPosix } = looksBy(calls, isShare);
+/** The calls that find out what a refusal means. `lstat` does not follow a link. */
+export interface WindowsLooks {
+  lstat(path: string): Answer<{ isDirectory(): boolean } | undefined>;
+  stat(path: string): Answer<{ isDirectory(): boolean }>;
+  listSome(path: string, count: number): Answer<string[]>;
+  rmdir(path: string): Answer<void>;
+}
+
+/** How calls are made on Windows, whatever makes them: also those of the simulated disk. */
+export class WindowsRules {
+  readonly #looks: WindowsLooks;
+  readonly #isShare: boolean;
+  readonly #wait: (ms: number) => Promise<unknown>;
+
+  constructor(looks: WindowsLooks, { isShare = true, wait = sleep }: WindowsOptions = {}) {
+    this.#looks = looks;
+    this.#isShare = isShare;
+    this.#wait = wait;
+  }
 
   /** `explain` is asked after each refusal. */
-  async function run<T>(
+  async run<T>(
     { operation, path, from, isOfDirectory = false }: CallOfPath,
     call: () => Answer<T>,
     explain: Explanation = async () => undefined,
@@ -61,22 +78,103 @@ export function windowsCalls(calls: FileCalls, { isShare = true, wait = sleep }:
         const isExplained = isViolation || (operation === "rename" && errno === "EEXIST");
         const meaning = isExplained ? await explain() : undefined;
         if (meaning !== undefined && meaning !== "again") throw named(error, meaning);
-        if (!isViolation && meaning === undefined) throw await asPosix(error, isOfDirectory ? `${path}/.` : path, from);
+        if (!isViolation && meaning === undefined)
+          throw await this.#asPosix(error, isOfDirectory ? `${path}/.` : path, from);
         const waitMs = waitsMs[tries];
-        if (waitMs === undefined) throw errno === "EBUSY" ? busy(operation, path, error) : error;
-        if (meaning === undefined) await wait(waitMs);
+        if (waitMs === undefined) {
+          // A directory is not moved while a file below it is open, and Windows says EPERM then.
+          const isBusy = errno === "EBUSY" || (from !== undefined && (await this.#isMoving(operation, from)));
+          throw isBusy ? busy(operation, path, error) : error;
+        }
+        if (meaning === undefined) await this.#wait(waitMs);
       }
     }
   }
 
+  /** Links are not followed. */
+  async kindOf(path: string): Promise<"file" | "directory" | "absent" | "hidden"> {
+    try {
+      const stats = await this.#looks.lstat(path);
+      if (stats === undefined) return "absent";
+      return stats.isDirectory() ? "directory" : "file";
+    } catch (error) {
+      return isAbsence(error) ? "absent" : "hidden";
+    }
+  }
+
+  making(path: string): Explanation {
+    let absences = 0;
+    return async () => {
+      const kind = await this.kindOf(path);
+      absences = kind === "absent" ? absences + 1 : 0;
+      if (absences === absencesMax) return "EACCES";
+      return kind === "file" || kind === "directory" ? "EEXIST" : undefined;
+    };
+  }
+
+  renaming(from: string, to: string): Explanation {
+    return async () => {
+      if (to.startsWith(`${from}/`)) return "EINVAL";
+      const [source, target] = [await this.kindOf(from), await this.kindOf(to)];
+      if (source === "directory" && target === "file") return "ENOTDIR";
+      if (source === "file" && target === "directory") return "EISDIR";
+      return source === "directory" && target === "directory" ? await this.#makeRoom(to) : undefined;
+    };
+  }
+
+  unlinking(path: string): Explanation {
+    return async () => ((await this.kindOf(path)) === "directory" ? "EISDIR" : undefined);
+  }
+
+  async #isMoving(operation: string, from: string): Promise<boolean> {
+    return operation === "rename" && (await this.kindOf(from)) === "directory";
+  }
+
+  /** Windows replaces no directory, not even an empty one. For a moment nothing has the name. */
+  async #makeRoom(directory: string): Promise<string | undefined> {
+    try {
+      if ((await this.#looks.listSome(directory, 1)).length > 0) return "ENOTEMPTY";
+      await this.#looks.rmdir(directory);
+      return "again";
+    } catch (error) {
+      const errno = findErrno(error);
+      if (errno === "ENOENT") return "again";
+      return errno === "ENOTEMPTY" ? errno : undefined;
+    }
+  }
+
+  /** A file in place of a directory is ENOTDIR in POSIX; Windows says that the path does not exist. */
+  async #asPosix(error: unknown, path: string, from = path): Promise<unknown> {
+    const errno = findErrno(error);
+    if (errno === "ENOENT") {
+      for (const each of new Set([from, path])) if (await this.#isBelowFile(each)) return named(error, "ENOTDIR");
+    } else if (this.#isShare && (error as { readonly code?: unknown }).code === "UNKNOWN")
+      return named(error, "EHOSTDOWN");
+    return error;
+  }
+
+  async #isBelowFile(path: string): Promise<boolean> {
+    for (let above = dirname(path); ; above = dirname(above)) {
+      try {
+        return !(await this.#looks.stat(above)).isDirectory();
+      } catch (error) {
+        if (!isAbsence(error) || dirname(above) === above) return false;
+      }
+    }
+  }
+}
+
+export function windowsCalls(calls: FileCalls, options: WindowsOptions = {}): FileCalls {
+  const rules = new WindowsRules(calls, options);
+  const run: WindowsRules["run"] = (call, action, explain) => rules.run(call, action, explain);
   const open = async (path: string, flags: string | number, mode?: number): Promise<number> => {
     const isMaking = typeof flags === "string" ? flags.startsWith("w") : (flags & constants.O_EXCL) !== 0;
     const explain = async (): Promise<string | undefined> =>
-      flags !== "r" && (await kindOf(path)) === "directory" ? "EISDIR" : undefined;
+      flags !== "r" && (await rules.kindOf(path)) === "directory" ? "EISDIR" : undefined;
     return await run(
       { operation: "open", path },
       () => calls.open(path, flags, mode),
-      isMaking ? explainMaking(path) : explain,
+      isMaking ? rules.making(path) : explain,
     );
   };
   const statsOf = async (operation: string, path: string, call: () => Answer<BigIntStats>): Promise<BigIntStats> =>
@@ -93,11 +191,11 @@ export function windowsCalls(calls: FileCalls, { isShare = true, wait = sleep }:
     lstat: (path) => run({ operation: "stat", path }, () => calls.lstat(path)),
     realpath: (path) => run({ operation: "resolve", path }, () => calls.realpath(path)),
     readlink: (path) => run({ operation: "read link", path }, () => calls.readlink(path)),
-    symlink: (target, path) => run({ operation: "link", path }, () => calls.symlink(target, path), explainMaking(path)),
-    mkdir: (path) => run({ operation: "mkdir", path }, () => calls.mkdir(path), explainMaking(path)),
+    symlink: (target, path) => run({ operation: "link", path }, () => calls.symlink(target, path), rules.making(path)),
+    mkdir: (path) => run({ operation: "mkdir", path }, () => calls.mkdir(path), rules.making(path)),
     link: async (from, to) => {
       try {
-        await run({ operation: "link", path: to, from }, () => calls.link(from, to), explainMaking(to));
+        await run({ operation: "link", path: to, from }, () => calls.link(from, to), rules.making(to));
       } catch (error) {
         // FAT and exFAT refuse every link, by a failure that libuv gives this name. A lack of
         // permission must not look like a file system without links.
@@ -107,99 +205,18 @@ export function windowsCalls(calls: FileCalls, { isShare = true, wait = sleep }:
       }
     },
     rename: (from, to) =>
-      run({ operation: "rename", path: to, from }, () => calls.rename(from, to), explainRename(from, to)),
-    unlink: (path) =>
-      run(
-        { operation: "unlink", path },
-        () => calls.unlink(path),
-        async () => ((await kindOf(path)) === "directory" ? "EISDIR" : undefined),
-      ),
+      run({ operation: "rename", path: to, from }, () => calls.rename(from, to), rules.renaming(from, to)),
+    unlink: (path) => run({ operation: "unlink", path }, () => calls.unlink(path), rules.unlinking(path)),
     rmdir: (path) =>
       run(
         { operation: "rmdir", path, isOfDirectory: true },
         () => calls.rmdir(path),
-        async () => ((await kindOf(path)) === "file" ? "ENOTDIR" : undefined),
+        async () => ((await rules.kindOf(path)) === "file" ? "ENOTDIR" : undefined),
       ),
     listSome: (path, count) => run({ operation: "list", path, isOfDirectory: true }, () => calls.listSome(path, count)),
     hasName: (path, isWanted) =>
       run({ operation: "list", path, isOfDirectory: true }, () => calls.hasName(path, isWanted)),
   };
-}
-
-type Kind = "file" | "directory" | "absent" | "hidden";
-
-interface Looks {
-  /** Links are not followed. */
-  readonly kindOf: (path: string) => Promise<Kind>;
-  readonly explainMaking: (path: string) => Explanation;
-  readonly explainRename: (from: string, to: string) => Explanation;
-  readonly asPosix: (error: unknown, path: string, from?: string) => Promise<unknown>;
-}
-
-function looksBy(calls: FileCalls, isShare: boolean): Looks {
-  async function kindOf(path: string): Promise<Kind> {
-    try {
-      const stats = await calls.lstat(path);
-      if (stats === undefined) return "absent";
-      return stats.isDirectory() ? "directory" : "file";
-    } catch (error) {
-      return isAbsence(error) ? "absent" : "hidden";
-    }
-  }
-
-  function explainMaking(path: string): Explanation {
-    let absences = 0;
-    return async () => {
-      const kind = await kindOf(path);
-      absences = kind === "absent" ? absences + 1 : 0;
-      if (absences === absencesMax) return "EACCES";
-      return kind === "file" || kind === "directory" ? "EEXIST" : undefined;
-    };
-  }
-
-  function explainRename(from: string, to: string): Explanation {
-    return async () => {
-      if (to.startsWith(`${from}/`)) return "EINVAL";
-      const [source, target] = [await kindOf(from), await kindOf(to)];
-      if (source === "directory" && target === "file") return "ENOTDIR";
-      if (source === "file" && target === "directory") return "EISDIR";
-      return source === "directory" && target === "directory" ? await makeRoom(to) : undefined;
-    };
-  }
-
-  /** Windows replaces no directory, not even an empty one. For a moment nothing has the name. */
-  async function makeRoom(directory: string): Promise<string | undefined> {
-    try {
-      if ((await calls.listSome(directory, 1)).length > 0) return "ENOTEMPTY";
-      await calls.rmdir(directory);
-      return "again";
-    } catch (error) {
-      const errno = findErrno(error);
-      if (errno === "ENOENT") return "again";
-      return errno === "ENOTEMPTY" ? errno : undefined;
-    }
-  }
-
-  /** A file in place of a directory is ENOTDIR in POSIX; Windows says that the path does not exist. */
-  async function asPosix(error: unknown, path: string, from = path): Promise<unknown> {
-    const errno = findErrno(error);
-    if (errno === "ENOENT") {
-      for (const each of new Set([from, path])) if (await isBelowFile(each)) return named(error, "ENOTDIR");
-    } else if (isShare && (error as { readonly code?: unknown }).code === "UNKNOWN") return named(error, "EHOSTDOWN");
-    return error;
-  }
-
-  async function isBelowFile(path: string): Promise<boolean> {
-    for (let above = dirname(path); ; above = dirname(above)) {
-      try {
-        return !(await calls.stat(above)).isDirectory();
-      } catch (error) {
-        if (!isAbsence(error) || dirname(above) === above) return false;
-      }
-    }
-  }
-
-  return { kindOf, explainMaking, explainRename, asPosix };
 }
 
 /** Some versions of libuv give a name 64 bits of the volume's number, and a handle 32. */
@@ -213,7 +230,7 @@ function named(cause: unknown, code: string): Error {
 }
 
 function busy(operation: string, path: string, cause: unknown): HoldfastError {
-  const message = `${operation} ${path}: another program has it open and does not share it. Close it there, or exclude this folder from virus scanners and indexers.`;
+  const message = `${operation} ${path}: another program has it, or a file in it, open and does not share it. Close it there, or exclude this folder from virus scanners and indexers.`;
   return new HoldfastError(
     "RESOURCE_BUSY",
     message,

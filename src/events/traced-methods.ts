@@ -4,6 +4,7 @@ import type { TracedMethods } from "../telemetry/trace.ts";
 import { accessOf } from "./log/log-access.ts";
 import type { EventStore } from "./model/event-store.ts";
 import type { NewEvent } from "../common.ts";
+import { isList } from "./model/query.ts";
 
 export const tracedEventMethods: TracedMethods<EventStore> = {
   part: "events",
@@ -32,7 +33,3 @@ export const tracedEventMethods: TracedMethods<EventStore> = {
     close: {},
   },
 };
-
-function isList(events: NewEvent | readonly NewEvent[]): events is readonly NewEvent[] {
-  return Array.isArray(events);
-}

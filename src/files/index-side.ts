@@ -60,7 +60,6 @@ export class IndexSide implements IndexQueue, TaskContext {
 
   /** The log worker reads the change from the log, so only the lock of an `add` needs a ticket. */
   async enqueue({ number }: Change, { token }: { readonly token?: string | undefined } = {}): Promise<string> {
-    if (!this.isOn) return "";
     if (token !== undefined) return await this.queue.publishChange(number, { token });
     this.work.log.wake();
     return "";

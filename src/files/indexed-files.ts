@@ -43,7 +43,7 @@ export class IndexedFiles extends FolderFiles implements FileTree {
   private constructor(opened: OpenedTree, options: IndexedFilesOptions) {
     const { timeoutMs, openFolder } = options;
     const side = new IndexSide(opened.tree, (): this => this, options);
-    super(opened, { queue: side, timeoutMs, openFolder });
+    super(opened, { queue: side.isOn ? side : undefined, timeoutMs, openFolder });
     this.#side = side;
     this.#searcher = new Searcher(side);
   }

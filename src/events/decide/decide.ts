@@ -9,6 +9,7 @@ import { accessOf } from "../log/log-access.ts";
 import type { Models, StatesOf } from "./model.ts";
 import { DecisionRetry } from "./retry.ts";
 import { StatesReader } from "./states.ts";
+import { isList } from "../model/query.ts";
 
 /**
  * A decision: events to append (none: nothing is written), or events and a result for the caller.
@@ -153,8 +154,4 @@ function partsOf<E extends NewEvent, R>(
   throw new TypeError(
     "A decision must return an event, a list of events or { events, result }. To write nothing, return [].",
   );
-}
-
-function isList<E>(value: E | readonly E[]): value is readonly E[] {
-  return Array.isArray(value);
 }

@@ -1,7 +1,6 @@
 // Snapshots: the state of a model at a position, stored beside the log so that a long history need not be read again.
 // A snapshot never changes an answer: it can be deleted at any time, and it is ignored unless it matches the log, the
 // query and the version exactly.
-import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { fileNameOf } from "../../format/name.ts";
@@ -9,6 +8,7 @@ import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record
 import type { LogAccess } from "../log/log-access.ts";
 import { itemsOf, type Items, type Query } from "../model/query.ts";
 import { survivesJson } from "../model/state.ts";
+import { sha256Of } from "../../format/checksum.ts";
 
 const everyDefault = 500;
 
@@ -90,7 +90,7 @@ export class Snapshot {
   constructor(access: LogAccess, query: Query, { name, version = 1, every = everyDefault }: SnapshotDefinition) {
     this.#access = access;
     this.#of = { name, version, query: sorted(itemsOf(query)) };
-    this.#hash = createHash("sha256").update(JSON.stringify(this.#of)).digest("hex").slice(0, 32);
+    this.#hash = sha256Of(JSON.stringify(this.#of)).slice(0, 32);
     this.#every = every;
   }
 

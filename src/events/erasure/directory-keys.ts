@@ -1,6 +1,5 @@
 // Subject keys in a directory: one small file per subject, decided once among all processes, and
 // replaced by a tombstone when the subject is forgotten.
-import { createHash } from "node:crypto";
 import { ensureDirectory, parentOf, syncNames, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { linkOnce, replace } from "../../durable/publish/publish.ts";
 import { findRecord } from "../../durable/publish/record-file.ts";
@@ -13,6 +12,7 @@ import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { SubjectKeys } from "../model/event-store.ts";
 import { forgottenSubject, checkSubject } from "./personal.ts";
+import { sha256Of } from "../../format/checksum.ts";
 
 /** The key, or the time when it was forgotten. The hash of the subject reveals a renamed file. */
 interface KeyRecord {
@@ -178,7 +178,7 @@ export class DirectorySubjectKeys implements SubjectKeys {
 
 /** A file name for any subject, valid on every file system. */
 function hashOf(subject: string): string {
-  return createHash("sha256").update(subject).digest("hex");
+  return sha256Of(subject);
 }
 
 function unlessThere(error: unknown): void {

@@ -1,7 +1,7 @@
 // Checks a caller's events before they are queued: a mistake of one caller must not affect another.
 import type { NewEvent } from "../../common.ts";
 import { holdfastError, messageOf } from "../../errors.ts";
-import { distinct } from "./query.ts";
+import { distinct, isList } from "./query.ts";
 import { findJsonLoss, isDeeperThan } from "../../format/json-loss.ts";
 import type { EventBody } from "./stored-event.ts";
 
@@ -34,10 +34,6 @@ function checkIds(list: readonly NewEvent[]): void {
     if (seen.has(id)) throw invalidEvent(list[0]?.type ?? "", [`the id ${JSON.stringify(id)} is given twice`]);
     seen.add(id);
   }
-}
-
-function isList(events: NewEvent | readonly NewEvent[]): events is readonly NewEvent[] {
-  return Array.isArray(events);
 }
 
 function checkEvent(event: NewEvent): void {

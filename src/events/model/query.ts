@@ -52,10 +52,6 @@ export function itemsOf(query: Query): Items {
   });
 }
 
-function isList(query: Query): query is readonly QueryItem[] {
-  return Array.isArray(query);
-}
-
 function textsOf(value: readonly string[] | undefined, what: string): readonly string[] {
   if (value === undefined) return [];
   if (!Array.isArray(value) || value.some((text) => typeof text !== "string"))
@@ -81,4 +77,9 @@ const shortLength = 8;
 export function distinct(texts: readonly string[]): readonly string[] {
   const isShort = texts.length <= shortLength;
   return isShort && texts.every((text, index) => texts.indexOf(text) === index) ? texts.slice() : [...new Set(texts)];
+}
+
+/** Unlike `Array.isArray`, it also narrows a read-only list. */
+export function isList<T>(value: T | readonly T[]): value is readonly T[] {
+  return Array.isArray(value);
 }

@@ -6,11 +6,11 @@
 // A document counts if its position is not beyond the last checkpoint under its fence, so one checkpoint makes a
 // whole batch visible at once. A document that a process writes after it lost its lease never counts, even if the
 // document was deleted since and no newer file overrides it.
-import { createHash } from "node:crypto";
 import type { Checkpoint } from "../../part/progress/checkpoint.ts";
 import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
 import { itemsOf, type Items } from "../model/query.ts";
+import { sha256Of } from "../../format/checksum.ts";
 
 /** A query of `related`, and the position up to which the document has applied its events. */
 export interface SeenQuery {
@@ -41,7 +41,7 @@ const digits = 16;
 const namePattern = /^([0-9a-f]{32})\.([0-9]{16})-([0-9]{16})(-deleted)?$/;
 
 export function hashOf(key: string): string {
-  return createHash("sha256").update(key).digest("hex").slice(0, hashLength);
+  return sha256Of(key).slice(0, hashLength);
 }
 
 /** The directory of a document. Sharded, because a directory with a million names is slow to list. */

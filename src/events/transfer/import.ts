@@ -41,7 +41,7 @@ export async function importInto(
     for await (const line of lines) {
       signal?.throwIfAborted();
       const known = await there.next();
-      if (known !== undefined) compare(known, line);
+      if (known !== undefined) mustHaveLine(known, line);
       else if (await writer.add(line)) onProgress?.(writer.position, total);
     }
     await writer.flush();
@@ -80,7 +80,8 @@ class ExistingLines {
   }
 }
 
-function compare({ first, time, content }: StoredLine, line: IncomingLine): void {
+/** Throws LOG_REWOUND unless the log has this line of the export. */
+export function mustHaveLine({ first, time, content }: StoredLine, line: IncomingLine): void {
   if (first === line.first && time === line.time && content === line.content) return;
   const message = `At position ${first} this log differs from line ${line.number} of the export, so its positions cannot be kept. Import it into an empty log.`;
   throw holdfastError("LOG_REWOUND", message, { position: first });

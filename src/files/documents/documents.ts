@@ -1,7 +1,7 @@
 // The documents of a tree. Each is published once, under a name made of its path and its change.
 // For each path, the document of the highest change counts.
 import { isUnreadable } from "../../durable/publish/record-file.ts";
-import { ensureDirectory, removeTree, unlinkIfThere } from "../../durable/publish/directory.ts";
+import { ensureDirectory, removeTree, unlinkIfThere, listIfThere } from "../../durable/publish/directory.ts";
 import { putStaged } from "../../durable/publish/publish.ts";
 import { SharedSync } from "../../durable/publish/shared-sync.ts";
 import { discard, stage, type Staging } from "../../durable/publish/staging.ts";
@@ -157,13 +157,8 @@ export class Documents {
   }
 
   async #names(shard: string): Promise<DocumentName[]> {
-    try {
-      const names = await this.#staging.disk.list(shard);
-      return names.map(findDocumentName).filter((name) => name !== undefined);
-    } catch (error) {
-      if (hasErrno(error, "ENOENT")) return [];
-      throw error;
-    }
+    const names = await listIfThere(this.#staging.disk, shard);
+    return names.map(findDocumentName).filter((name) => name !== undefined);
   }
 
   #pathOf({ hash, change }: DocumentName): string {

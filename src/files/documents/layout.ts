@@ -1,7 +1,7 @@
 // The names of the files that workers publish for all processes: documents, outcomes, and the
 // record of their index.
-import { createHash } from "node:crypto";
 import { findSlotNumber, slotName } from "../../format/name.ts";
+import { sha256Of } from "../../format/checksum.ts";
 
 /** Outcomes per directory: one listing returns all of them. */
 const outcomesPerBlock = 1000;
@@ -54,7 +54,7 @@ export class DocumentsLayout {
 
 /** Returns 128 bits of a hash, in hex digits. */
 export function hashOf(path: string): string {
-  return createHash("sha256").update(path).digest("hex").slice(0, 32);
+  return sha256Of(path).slice(0, 32);
 }
 
 /** Parses the name of a document; undefined for a foreign file. */

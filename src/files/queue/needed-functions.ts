@@ -2,7 +2,7 @@
 // them. A process that lacks one of them would index less than the others, so it leaves the work to
 // them.
 import type { Ground } from "../../durable/liveness/ground.ts";
-import { ensureDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
+import { ensureDirectory, unlinkIfThere, listIfThere } from "../../durable/publish/directory.ts";
 import { putIfAbsent } from "../../durable/publish/publish.ts";
 import type { Staging } from "../../durable/publish/staging.ts";
 import { holdfastError } from "../../errors.ts";
@@ -41,7 +41,7 @@ export class NeededFunctions {
   }
 
   async list(): Promise<string[]> {
-    return await this.#names(this.#directory);
+    return await listIfThere(this.#staging.disk, this.#directory);
   }
 
   /** Removes the needed functions that are not in `own`: no process uses them from now on. */
@@ -75,7 +75,7 @@ export class NeededFunctions {
   async mustBeThere(own: readonly string[]): Promise<void> {
     const missing = (await this.list()).filter((name) => !own.includes(name));
     if (missing.length === 0) return;
-    const shown = await this.#names(this.#able);
+    const shown = await listIfThere(this.#staging.disk, this.#able);
     for (const name of missing) {
       const holders = shown.filter((each) => each.endsWith(`.${name}`)).map((each) => each.slice(0, -name.length - 1));
       if (!(await this.#hasLiving(holders))) throw noneHas(this.#directory, name);
@@ -93,7 +93,7 @@ export class NeededFunctions {
 
   /** Removes the registrations of killed processes. */
   async #forgetDead(): Promise<void> {
-    for (const shown of await this.#names(this.#able)) {
+    for (const shown of await listIfThere(this.#staging.disk, this.#able)) {
       const holder = shown.slice(0, Math.max(0, shown.indexOf(".")));
       if (holder !== "" && (await this.#ground.stateOf(holder, { once: true })) === "dead")
         await unlinkIfThere(this.#staging.disk, `${this.#able}/${shown}`);
@@ -103,15 +103,6 @@ export class NeededFunctions {
   async #hasLiving(holders: readonly string[]): Promise<boolean> {
     for (const holder of holders) if ((await this.#ground.stateOf(holder, { once: true })) !== "dead") return true;
     return false;
-  }
-
-  async #names(directory: string): Promise<string[]> {
-    try {
-      return await this.#staging.disk.list(directory);
-    } catch (error) {
-      if (hasErrno(error, "ENOENT")) return [];
-      throw error;
-    }
   }
 }
 

@@ -1,6 +1,5 @@
 // Snapshots of the engine: one process publishes the state of its engine, and the others start with
 // it.
-import { createHash } from "node:crypto";
 import { ensureDirectory, parentOf, removeTree, syncNames } from "../../durable/publish/directory.ts";
 import { moveOnce, replace } from "../../durable/publish/publish.ts";
 import { getRecord, isUnreadable } from "../../durable/publish/record-file.ts";
@@ -13,6 +12,7 @@ import { describeDamage } from "../../part/findings.ts";
 import { writeBody } from "../../part/body.ts";
 import { Generations } from "../../part/generations.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
+import { sha256Of } from "../../format/checksum.ts";
 
 /**
  * Version of the engine's schema, and of how words are made. A snapshot of another version is not
@@ -63,7 +63,7 @@ export class Snapshots {
       if (found === undefined || found.age !== "own") return undefined;
       try {
         const bytes = await this.#staging.disk.readFile(found.path, snapshotBytesMax);
-        if (createHash("sha256").update(bytes).digest("hex") !== found.record.sha256) return undefined;
+        if (sha256Of(bytes) !== found.record.sha256) return undefined;
         return { ...found.record, bytes };
       } catch (error) {
         if (isUnreadable(error)) return undefined;
@@ -88,7 +88,7 @@ export class Snapshots {
       const { file, sha256 } = await getRecord(this.#staging.disk, snapshotKind, path);
       path = `${generations.directoryOf(current.number)}/${file}`;
       const bytes = await this.#staging.disk.readFile(path, snapshotBytesMax);
-      const isWhole = createHash("sha256").update(bytes).digest("hex") === sha256;
+      const isWhole = sha256Of(bytes) === sha256;
       return isWhole ? undefined : { path, what: "Its content is not the one that was written." };
     } catch (error) {
       // A newer release can read it. A snapshot that is replaced meanwhile is gone.

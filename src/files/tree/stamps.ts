@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import type { Clock } from "../../ports/clock.ts";
 import { diskError } from "../../ports/disk-error.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
+import { sha256Of } from "../../format/checksum.ts";
 
 /** Two changes may get the same ctime: file systems count in steps of up to two seconds. */
 const stepMs = 2_000;
@@ -22,7 +23,7 @@ export interface StampedFile {
 }
 
 export function stampOf(bytes: Uint8Array): string {
-  return stampOfDigest(createHash("sha256").update(bytes).digest("hex"));
+  return stampOfDigest(sha256Of(bytes));
 }
 
 /** Makes a stamp from a SHA-256 in hex digits. */

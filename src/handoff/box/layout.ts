@@ -1,5 +1,6 @@
 // The layout of a box: the only file that knows its directories.
 import { createHash } from "node:crypto";
+import { sha256Of } from "../../format/checksum.ts";
 
 export const laneCount = 64;
 const minuteMs = 60_000;
@@ -92,7 +93,7 @@ export class BoxLayout {
 
 /** With 4,096 shards, ten million keys leave each directory small enough to list. */
 function shardedHash(text: string): string {
-  const hash = createHash("sha256").update(text).digest("hex");
+  const hash = sha256Of(text);
   return `${hash.slice(0, 3)}/${hash}`;
 }
 

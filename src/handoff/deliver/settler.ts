@@ -90,6 +90,8 @@ export interface TicketSource {
     isPaused(): Promise<boolean>;
     /** Returns undefined if the box is not paused. */
     find(): Promise<{ readonly reason?: string } | undefined>;
+    begin(reason: string | undefined): Promise<void>;
+    end(): Promise<void>;
   };
   /**
    * Returns two kinds of tickets to the queue: those of dead processes, and those that are due.

@@ -9,12 +9,13 @@ import { moveOnce } from "../../durable/publish/publish.ts";
 import { assertNotSwept } from "../../durable/publish/staging.ts";
 import { namesIn } from "../box/names.ts";
 import { asJson, checkFileName } from "../model/arguments.ts";
-import { findCandidates, isSame, manifestBytesMax, sha256Of, type Candidate, type Observations } from "./candidates.ts";
+import { findCandidates, isSame, manifestBytesMax, type Candidate, type Observations } from "./candidates.ts";
 import { ClaimEntry, fileName, signalName, type ClaimOrigin } from "./claim-entry.ts";
 import { completeClaim, settleClaim, type AdoptingBox, type CompletionOptions } from "./complete-claim.ts";
 import type { ForeignFolder } from "./folder.ts";
 import { faultOf, FolderProblems, isBeyondEntry, restMs, type FolderFault, type ProblemOptions } from "./problems.ts";
 import type { AdoptRule } from "../model/foreign-rule.ts";
+import { sha256Of } from "../../format/checksum.ts";
 
 export class Adopter {
   readonly #adopting: AdoptingBox;

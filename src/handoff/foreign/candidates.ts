@@ -1,5 +1,4 @@
 // Finds the complete files of a foreign folder, by the rule that its producers follow.
-import { createHash } from "node:crypto";
 import { isErrorLike, isHoldfastError, messageOf } from "../../errors.ts";
 import { findIfThere, hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
@@ -14,6 +13,7 @@ import {
   type AdoptRule,
   type DeclaredFile,
 } from "../model/foreign-rule.ts";
+import { sha256Of } from "../../format/checksum.ts";
 
 /** Files that become one ticket, because one signal declares all of them complete. */
 export interface Candidate {
@@ -207,8 +207,4 @@ async function byQuietSize(
 
 export function isSame(a: FileStat, b: FileStat): boolean {
   return a.identity === b.identity && a.size === b.size && a.mtimeMs === b.mtimeMs;
-}
-
-export function sha256Of(bytes: Uint8Array): string {
-  return createHash("sha256").update(bytes).digest("hex");
 }

@@ -16,10 +16,11 @@ import { priorityDefault } from "../model/manifest.ts";
 import type { Publication, Published, WrittenFile } from "../model/publication.ts";
 import { findTicket, undefinedIfDamaged } from "../operate/find.ts";
 import type { BoxPublisher } from "../publish/box-publisher.ts";
-import { sha256Of, type ReportFault } from "./candidates.ts";
+import type { ReportFault } from "./candidates.ts";
 import { fileName, type ClaimEntry, type ClaimOrigin } from "./claim-entry.ts";
 import { digestNames } from "./manifest-text.ts";
 import type { AdoptRule, DeclaredFile } from "../model/foreign-rule.ts";
+import { sha256Of } from "../../format/checksum.ts";
 
 /** What adoption needs of a box. */
 export type AdoptingBox = Pick<BoxPublisher, "box" | "publish" | "mustHaveRoom">;

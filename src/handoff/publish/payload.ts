@@ -1,6 +1,5 @@
 // The payload of a ticket: its files, streamed to their final directory and hashed on the way, or
 // stored in the ticket itself if all of them together are small.
-import { createHash } from "node:crypto";
 import type { Body } from "../../common.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { makeUniqueDirectory } from "../../durable/publish/unique-file.ts";
@@ -9,6 +8,7 @@ import { recordBytesMax } from "../../format/record.ts";
 import { copyBody, untilAborted } from "../../part/body.ts";
 import type { Box } from "../box/box.ts";
 import type { Publication, WrittenFile } from "../model/publication.ts";
+import { sha256Of } from "../../format/checksum.ts";
 
 /** Up to this size a payload needs no file of its own. */
 const inlineBytesMax = 64 * 1024;
@@ -140,8 +140,4 @@ async function readAhead(body: Body, bytesMax: number, signal: AbortSignal | und
 async function* prepend(bytes: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
   yield bytes;
   for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
-}
-
-function sha256Of(bytes: Uint8Array): string {
-  return createHash("sha256").update(bytes).digest("hex");
 }

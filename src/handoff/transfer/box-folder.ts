@@ -41,6 +41,7 @@ import {
   type RestingState,
   type TicketFacts,
 } from "./box-items.ts";
+import { judgedDead } from "../../part/transfer/transfer.ts";
 
 /** How many tickets are written at once, so that they share syncs. */
 const writesAtOnce = 16;
@@ -349,9 +350,4 @@ function withinDay(directory: string, atMs: number | undefined): number {
   const startMs = findDayMs(directory.slice(-8)) ?? 0;
   const endMs = startMs + dayMs - 1;
   return atMs === undefined || Number.isNaN(atMs) ? endMs : Math.min(Math.max(atMs, startMs), endMs);
-}
-
-function judgedDead(path: string): Error {
-  const message = `${path}: other processes judged this one dead while it copied. Repeat the copy: it continues.`;
-  return holdfastError("LOCK_LOST", message, { path });
 }

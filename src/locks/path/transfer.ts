@@ -1,11 +1,11 @@
 // Transfers a hold to another process. Its request stays in the table and waits for a receiver with the secret; it
 // expires if none comes in time.
-import { createHash } from "node:crypto";
 import { isHoldfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
 import { fenceOf, fenceParts, replaceRequest, withoutAnnouncement } from "../table/request.ts";
 import type { Grant } from "./grant.ts";
 import { finishWork } from "./release.ts";
+import { sha256Of } from "../../format/checksum.ts";
 
 /** Ends the hold and returns the token for `receive`. */
 export async function transfer(
@@ -67,5 +67,5 @@ async function offer(grant: Grant, expiresMs: number): Promise<string> {
 
 /** Returns the hash of a secret: the table stores only the hash, and only the receiver has the secret. */
 export function hashOf(secret: string): string {
-  return createHash("sha256").update(secret).digest("hex").slice(0, 32);
+  return sha256Of(secret).slice(0, 32);
 }

@@ -40,6 +40,7 @@ import {
   type ObjectKeyItem,
   type ObjectsEnd,
 } from "./object-items.ts";
+import { judgedDead } from "../../part/transfer/transfer.ts";
 
 /** How many keys are written at once, so that they share syncs. */
 const writesAtOnce = 8;
@@ -282,9 +283,4 @@ function placed(versions: readonly CopiedVersion[]): PlacedVersion[] {
     at = version.entry.isNull ? at + 1 : version.slot;
     return { ...version, at };
   });
-}
-
-function judgedDead(path: string): Error {
-  const message = `${path}: other processes judged this one dead while it copied. Repeat the copy: it continues.`;
-  return holdfastError("LOCK_LOST", message, { path });
 }

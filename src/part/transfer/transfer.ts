@@ -105,3 +105,9 @@ function conflict(what: string, from: string, to: string): Error {
   const message = `${to} has another ${what} than ${from}: one of them was used since it was copied. Nothing of ${to} was replaced. Copy to a new location, or remove the other one there.`;
   return holdfastError("COPY_CONFLICT", message, { path: to, what });
 }
+
+/** LOCK_LOST: nothing of the copy counts any more that this process has not finished. */
+export function judgedDead(path: string): Error {
+  const message = `${path}: other processes judged this one dead while it copied. Repeat the copy: it continues.`;
+  return holdfastError("LOCK_LOST", message, { path });
+}

@@ -1,5 +1,5 @@
 // Converts callers' texts to what PostgreSQL can store: no NUL, and no half of a surrogate pair.
-import { createHash } from "node:crypto";
+import { sha256Of } from "../../format/checksum.ts";
 
 /** Returns the text as JSON would escape it, without the quotes. */
 export function escaped(text: string): string {
@@ -25,5 +25,5 @@ const keyBytesMax = 800;
 export function keyOf(text: string): string {
   const key = escaped(text);
   if (Buffer.byteLength(key) <= keyBytesMax) return key;
-  return `\\~${createHash("sha256").update(text).digest("hex")}`;
+  return `\\~${sha256Of(text)}`;
 }

@@ -1,5 +1,4 @@
 // PgEvents: an event store in a database.
-import { createHash } from "node:crypto";
 import type { NewEvent, SequencedEvent, VerifyOptions, VerifyReport } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import {
@@ -29,6 +28,7 @@ import { AppendQueue } from "./append-queue.ts";
 import { DerivedRows } from "./derived-rows.ts";
 import { decodeRow, eventColumns, headOf, rangeWithin, readRows, type EventRow } from "./event-rows.ts";
 import { verifyLog } from "./verify-log.ts";
+import { sha256Of } from "../../format/checksum.ts";
 
 /**
  * Larger payloads are measured exactly: if its line would not fit into a folder, an event could not
@@ -252,7 +252,7 @@ export class PgEvents<E extends NewEvent = NewEvent> extends CheckedEvents<E> {
       part.p,
       position,
     ]);
-    return row && createHash("sha256").update(row.id).digest("hex").slice(0, 8);
+    return row && sha256Of(row.id).slice(0, 8);
   }
 
   async #tagChecksum(): Promise<string> {

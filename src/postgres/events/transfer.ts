@@ -4,7 +4,7 @@ import type { EventBody } from "../../events/model/stored-event.ts";
 import { encodeContent, type Retag, type StoredCondition } from "../../events/log/format/line.ts";
 import { exportLines, type ExportOptions, type StoredLine } from "../../events/transfer/export.ts";
 import { openExport, type IncomingLine } from "../../events/transfer/incoming.ts";
-import type { ImportResult, ImportOptions } from "../../events/transfer/import.ts";
+import { type ImportResult, type ImportOptions, mustHaveLine } from "../../events/transfer/import.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Database, Send } from "../connection/database.ts";
 import { escaped, keyOf } from "../connection/text.ts";
@@ -81,7 +81,7 @@ export async function importRows(
     }
     const stored = known[at++];
     number++;
-    if (stored !== undefined) compare(stored, line);
+    if (stored !== undefined) mustHaveLine(stored, line);
     else if (batch.push(line) >= linesAtOnce) await flush();
   }
   await flush();
@@ -127,12 +127,6 @@ function typeFirst({ id, type, tags }: ReturnType<typeof headOf>): {
   id: string;
 } {
   return { type, tags, id };
-}
-
-function compare({ first, time, content }: StoredLine, line: IncomingLine): void {
-  if (first === line.first && time === line.time && content === line.content) return;
-  const message = `At position ${first} this log differs from line ${line.number} of the export, so its positions cannot be kept. Import it into an empty log.`;
-  throw holdfastError("LOG_REWOUND", message, { position: first });
 }
 
 /** Appends lines if the log has exactly `before` lines. Returns the head. */

@@ -8,7 +8,6 @@ import { explain, type Blocking } from "../../locking/explained-wait.ts";
 import { printable } from "../../output.ts";
 import { findPartDirectory, partVerb, type Verb } from "../../part-verb.ts";
 import type { Run } from "../../run.ts";
-import { inputChunks } from "../events/lines.ts";
 import { parseJson } from "../events/log.ts";
 import {
   boxNoun,
@@ -21,6 +20,7 @@ import {
   withHandoff,
   type BoxFlags,
 } from "./box.ts";
+import { inputBody } from "./input.ts";
 
 interface TakeFlags extends BoxFlags {
   readonly for: number;
@@ -109,7 +109,7 @@ export function registerAck(handoff: Command, run: Run): void {
       "holdfast handoff ack /mnt/shop/invoices $claim --result '{\"booked\":17}' --output receipt.pdf < receipt.pdf",
     ],
     settle: async (delivery, { result, output }) => {
-      if (output !== undefined) await delivery.output(output, stdinOf(run));
+      if (output !== undefined) await delivery.output(output, inputBody(run));
       await delivery.ack(result);
     },
   });
@@ -179,8 +179,4 @@ function settling<F extends BoxFlags>(
     });
     run.output.result({ directory: path, id, settled: name }, () => `${name} ${id}`);
   });
-}
-
-async function* stdinOf(run: Run): AsyncGenerator<Uint8Array> {
-  for await (const chunk of inputChunks(run)) yield typeof chunk === "string" ? Buffer.from(chunk) : chunk;
 }

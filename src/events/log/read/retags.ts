@@ -1,8 +1,8 @@
 // Tags that were added to events after their append. There are few, so all of them are in memory.
-import { createHash } from "node:crypto";
 import type { Items } from "../../model/query.ts";
 import type { PositionRange } from "../../index/keys/indexed-line.ts";
 import type { Retag } from "../format/line.ts";
+import { sha256Of } from "../../../format/checksum.ts";
 
 export class Retags {
   readonly #tagsOf = new Map<number, Set<string>>();
@@ -12,7 +12,7 @@ export class Retags {
 
   /** A checksum of all added tags, in any order: equal in all processes that know the same tags. */
   get checksum(): string {
-    return (this.#checksum ??= createHash("sha256").update(this.#pairs().sort().join()).digest("hex").slice(0, 16));
+    return (this.#checksum ??= sha256Of(this.#pairs().sort().join()).slice(0, 16));
   }
 
   add({ positions, tags }: Retag): void {

@@ -40,6 +40,7 @@ export default {
     nav: [
       { text: "Start", link: "/start.md" },
       { text: "Guides", link: "/locks.md" },
+      { text: "Recipes", link: "/recipes/index.md" },
       { text: "Errors", link: "/errors.md" },
       { text: "API", link: "/api/index.md" },
     ],

@@ -12,7 +12,7 @@ export interface SidebarItem {
 }
 
 const start = "README.md";
-const loosePages = [start, "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "website/index.md"];
+const frontPage = "website/index.md";
 /** A page of `docs` that is in none of these lists is a guide. */
 const choosing = ["docs/choosing.md", "docs/guarantees.md"];
 const reference = ["docs/errors.md", "docs/glossary.md", "docs/benchmarks.md"];
@@ -42,7 +42,8 @@ const pagesIn = (folder: string): string[] =>
     .filter(isPage)
     .map((name) => `${folder}/${name}`);
 
-/** The folders of `docs` that have pages, the generated reference included. */
+/** The pages beside the README. */
+const rootPages = namesIn("").filter((name) => isPage(name) && name !== start);
 const isFolder = (path: string): boolean =>
   statSync(join(root, path), { throwIfNoEntry: false })?.isDirectory() === true;
 
@@ -54,16 +55,15 @@ export const filesOfExample = (folder: string): string[] =>
 /** Patterns of Markdown files that are no pages. */
 export const excluded = [
   ...namesIn("")
-    .filter((name) => !["docs", "clients", "website", ...loosePages].includes(name))
-    .map((name) => (isFolder(name) ? `${name}/**` : name))
-    .filter((pattern) => pattern.endsWith("/**") || isPage(pattern)),
+    .filter((name) => isFolder(name) && !["docs", "clients", "website"].includes(name))
+    .map((name) => `${name}/**`),
   "clients/*/*/**",
 ];
 
 /** Where the page of a Markdown file is, as a path below the site's. */
 export function addressOf(file: string): string {
   if (file === start) return "start.md";
-  const path = loosePages.includes(file) ? file.toLowerCase() : file;
+  const path = rootPages.includes(file) ? file.toLowerCase() : file;
   return path.replace(/^(website|docs)\//, "").replace(/(^|\/)README\.md$/, "$1index.md");
 }
 
@@ -119,13 +119,7 @@ function mainSidebar(): SidebarItem[] {
     },
     {
       text: "Background",
-      items: [
-        ...itemsOf(existing(background)),
-        itemOf("docs/decisions/README.md"),
-        itemOf("CHANGELOG.md"),
-        itemOf("SECURITY.md", "Security policy"),
-        itemOf("CONTRIBUTING.md"),
-      ],
+      items: [...itemsOf(existing(background)), itemOf("docs/decisions/README.md"), ...itemsOf(rootPages)],
     },
     ...otherFolders().map((folder) => ({ text: folder, items: itemsOf(pagesIn(`docs/${folder}`)) })),
   ];
@@ -150,7 +144,7 @@ const apiItems = (): SidebarItem[] => [
 
 /** Where a path of the repository is on the site: a page, an example on its page, or else undefined. */
 export function siteAddress(path: string): string | undefined {
-  if (isPage(path) && (loosePages.includes(path) || clientPages.includes(path) || path.startsWith("docs/")))
+  if (isPage(path) && ([start, frontPage, ...rootPages, ...clientPages].includes(path) || path.startsWith("docs/")))
     return `/${addressOf(path)}`;
   const [folder, name, file] = path.split("/");
   if (folder === "examples" && name !== undefined && exampleFolders.includes(name))

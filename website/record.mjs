@@ -7,14 +7,14 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 const command = ["holdfast", "demo", "--dir", "shop", "--seconds", "12"];
-const columns = 92;
+const columns = 96;
 const rows = 22;
 const charWidth = 7.8;
 const lineHeight = 19;
 const padding = 16;
 const barHeight = 30;
 /** The audits are printed at once: each stays for this long. */
-const auditMs = 1000;
+const auditMs = 1500;
 const endMs = 4000;
 
 const cwd = mkdtempSync(join(tmpdir(), "holdfast-recording-"));

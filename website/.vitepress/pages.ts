@@ -139,6 +139,7 @@ const apiItems = (): SidebarItem[] => [
   { text: "All subpaths", link: "/api/index.md" },
   ...namesIn("docs/api")
     .filter((name) => isFolder(`docs/api/${name}`))
+    .toSorted((a, b) => Number(b === "index") - Number(a === "index"))
     .map((name) => ({ text: name === "index" ? "holdfast" : `holdfast/${name}`, link: `/api/${name}/index.md` })),
 ];
 

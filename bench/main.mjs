@@ -1,11 +1,12 @@
-// Measures the mechanisms against named peers in one run: medians of interleaved rounds, ratios,
-// and disk operations per call.
+// Measures all parts against named peers in one run: medians of interleaved rounds, ratios, and disk operations per
+// call. At the end it prints one table of all rates.
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { measure } from "./measure.mjs";
 import { openBench } from "./place.mjs";
-import { printRates } from "./report.mjs";
-import { isQuick, isWanted, wishes } from "./settings.mjs";
+import { printRates, tableOfRates } from "./report.mjs";
+import { recorder, writeResult } from "./result.mjs";
+import { isHelpWanted, isListWanted, isPageWanted, isQuick, isWanted, jsonFile, wishes } from "./settings.mjs";
 
 // To add a group: write a file that exports a function of the bench, and add a line here. The name
 // before the colon is the capability. Loaded late: the peers that a group imports may have to be
@@ -48,25 +49,47 @@ const groups = {
       },
     ]),
   ),
+  growth: async () => (await import("./growth/growth.mjs")).growthGroup,
   "console:scale": async () => (await import("./console/scale.mjs")).scaleGroup,
   cli: async () => (await import("./cli/start.mjs")).startGroup,
 };
+/** Without a name: all that have a peer, and the growth of each part. */
+const usual = [
+  "publish",
+  "locks:uncontended",
+  "events:append",
+  "events:crowd",
+  "handoff:publish",
+  "handoff:consume",
+  "objects:put",
+  "files:operations",
+  "s3:rates",
+  "postgres:write",
+  "processes",
+  "cli",
+  "growth",
+];
 const names = Object.keys(groups);
-if (process.argv.includes("--list")) {
+if (isListWanted) {
   console.log(names.join("\n"));
   process.exit(0);
 }
-if (process.argv.includes("--help") || process.argv.includes("-h")) {
+if (isHelpWanted) {
   console.log(`Measures Holdfast against named peers in one run: ratios of rates and of processor time (of all processes that take
-part), and disk operations per call. Prints tables in Markdown.
+part), and disk operations per call. Prints tables in Markdown, and one of all rates at the end.
 
-  npm run bench                          all groups
-  npm run bench -- publish               one of them
-  npm run bench -- locks                 all whose names begin with "locks:"
+  npm run bench                          all parts beside their peers, and how calls grow
+  npm run bench -- publish               one group
+  npm run bench -- locks events          all whose names begin with "locks:" or "events:"
+  npm run bench -- all                   every group; some take minutes
   npm run bench -- objects:put --only "new key"   the rows that have this in their names, and the peer
+  npm run bench -- --seconds 5           measures each rate for 5 seconds; default: about 1, with servers and processes 7
+  npm run bench -- --json FILE           writes the result to FILE, too
+  npm run bench -- --page                writes bench/result.json, docs/benchmarks.md and its curves
   npm run bench -- --quick               shows in about two minutes that every row runs; its figures mean nothing
   npm run bench -- --list                the names of the groups
 
+Without a name: ${usual.join(", ")}.
 Groups: ${names.join(", ")}.
 HOLDFAST_BENCH_EVENTS=10000000 makes the log of events:scale a large one; it takes some minutes and 3 GB.
 HOLDFAST_BENCH_TICKETS=1000000 makes the backlog of handoff:crowd a long one; it takes some minutes and 5 GB.
@@ -78,7 +101,7 @@ HOLDFAST_BENCH_DIR is where the directories are made; default: the one for tempo
 Peers of the hand-off: BullMQ where redis-server is installed, SKIP LOCKED where PostgreSQL is. Processor time needs Linux.`);
   process.exit(0);
 }
-const meant = (name, wish) => name === wish || name.startsWith(`${wish}:`);
+const meant = (name, wish) => wish === "all" || name === wish || name.startsWith(`${wish}:`);
 const unknown = wishes.filter((wish) => !names.some((name) => meant(name, wish)));
 if (unknown.length > 0) {
   console.error(`There is no group ${unknown.join(", ")}; there are: ${names.join(", ")}.`);
@@ -91,10 +114,12 @@ if (!existsSync(new URL("node_modules/pg-boss", here)))
   execFileSync("npm", ["ci", "--silent"], { cwd: here, stdio: "inherit" });
 
 if (isQuick) console.log("A quick run: its figures mean nothing.");
+const asked = wishes.length > 0 ? wishes : usual;
 for (const [name, load] of Object.entries(groups)) {
-  if (wishes.length > 0 && !wishes.some((wish) => meant(name, wish))) continue;
+  if (!asked.some((wish) => meant(name, wish))) continue;
   const makeGroup = await load();
   const bench = await openBench();
+  recorder.begin(name);
   try {
     const group = await makeGroup(bench);
     // Most groups are calls to be repeated; the others know themselves what to do.
@@ -106,6 +131,14 @@ for (const [name, load] of Object.entries(groups)) {
   } finally {
     await bench.close();
   }
+}
+const result = recorder.result();
+if (result.comparisons.length > 1) console.log(`\n## All rates\n\n${tableOfRates(result.comparisons)}`);
+if (jsonFile !== undefined) writeResult(jsonFile, result);
+if (isPageWanted) {
+  const { resultFile, writePage } = await import("./page/write.mjs");
+  writeResult(resultFile, result);
+  await writePage();
 }
 process.exit(0);
 

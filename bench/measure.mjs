@@ -1,10 +1,10 @@
 // Rounds in which the contenders take turns: many short ones, so that a noisy moment hits all of
 // them.
 import { ownCpuUs } from "./cpu.mjs";
-import { sized } from "./settings.mjs";
+import { roundMsOf, sized } from "./settings.mjs";
 
 const rounds = sized(25, 2);
-const roundMs = sized(45, 10);
+const roundMs = roundMsOf(45, 10, rounds);
 /** Before the first round: what is compared are programs that have been running for a while. */
 const warmUpMs = sized(400, 10);
 

@@ -1,45 +1,69 @@
-// What a run says: a table in Markdown for each group, as docs/benchmarks.md has them. Every row with
-// a target says whether this run met it.
+// What a run says: a table in Markdown for each group, and one of all rates at the end. Everything printed is also
+// recorded. Every row with a target says whether this run met it.
 import { cpuRatioOf, median, ratioOf } from "./measure.mjs";
+import { recorder } from "./result.mjs";
 
 /** Rows of a name, figures that stand below each other under `headings`, and notes. */
 export function printTable(title, rows, headings = []) {
+  const written = rows.map(({ name, figures, notes = [] }) => ({ name, figures, notes: notes.filter(Boolean) }));
+  recorder.addTable({ title, headings, rows: written });
   const columns = Math.max(headings.length, ...rows.map(({ figures }) => figures.length));
-  const cellsOf = ({ name, figures, notes = [] }) => [
-    name,
-    ...Array.from({ length: columns }, (_, column) => figures[column] ?? ""),
-    notes.filter((note) => note !== "").join("; "),
-  ];
-  const lines = [
-    ["what", ...Array.from({ length: columns }, (_, column) => headings[column] ?? ""), "notes"],
-    ...rows.map(cellsOf),
-  ];
-  const widths = lines[0].map((_, column) => Math.max(3, ...lines.map((cells) => cells[column].length)));
-  const print = (cells) => console.log(`| ${cells.map((cell, column) => cell.padEnd(widths[column])).join(" | ")} |`);
-  console.log(`\n### ${title}\n`);
-  print(lines[0]);
-  print(widths.map((width) => "-".repeat(width)));
-  for (const cells of lines.slice(1)) print(cells);
+  const padded = (cells) => Array.from({ length: columns }, (_, column) => cells[column] ?? "");
+  console.log(`\n### ${title}\n\n${markdownTable(["what", ...padded(headings), "notes"], written.map(({ name, figures, notes }) => [name, ...padded(figures), notes.join("; ")]))}`); // prettier-ignore
 }
 
 /** Calls per second and processor time of a call, beside those of the baseline. */
 export function printRates({ title, baseline, contenders }, results) {
   const base = results.get(baseline);
-  const rows = contenders.map(({ name, targets = [] }) => {
+  const rows = contenders.map(({ name, notes = [], targets = [] }) => {
     const result = results.get(name);
-    const figures = [
-      ratio(ratioOf(result, base)),
-      ratio(cpuRatioOf(result, base)),
-      `${Math.round(median(result.rates))}/s`,
-      `${Math.round(result.cpuUs / result.calls)} µs`,
-    ];
-    return { name, figures, notes: [result.operations, ...targets.map((target) => judge(target, results, name))] };
+    return {
+      name,
+      rateRatio: rounded(ratioOf(result, base)),
+      cpuRatio: rounded(cpuRatioOf(result, base)),
+      rate: rounded(median(result.rates)),
+      cpuUs: rounded(result.cpuUs / result.calls),
+      operations: result.operations ?? "",
+      notes: [...notes, ...targets.map((target) => judge(target, results, name))].filter(Boolean),
+    };
   });
-  printTable(`${title} (ratios to: ${baseline})`, rows, rateHeadings);
+  recorder.addComparison({ title, baseline, rows });
+  console.log(`\n### ${title} (ratios to: ${baseline})\n\n${markdownTable(rateHeadings, rows.map(cellsOfRate))}`);
 }
 
 /** Of a row that is compared with another: how fast it is by the clock, and what it costs of a core. */
-export const rateHeadings = ["rate, ×", "CPU, ×", "rate", "CPU"];
+export const rateHeadings = ["what", "rate, ×", "CPU, ×", "rate", "CPU", "operations", "notes"];
+
+export function cellsOfRate({ name, rateRatio, cpuRatio, rate, cpuUs, operations, notes }) {
+  return [
+    name,
+    ratio(rateRatio),
+    ratio(cpuRatio),
+    `${Math.round(rate).toLocaleString("en")}/s`,
+    `${Math.round(cpuUs).toLocaleString("en")} µs`,
+    operations,
+    notes.join("; "),
+  ];
+}
+
+/** All rates of a run in one table. Each comparison begins with what it compares, and then its peer. */
+export function tableOfRates(comparisons) {
+  const rows = comparisons.flatMap(({ title, baseline, rows: all }) => {
+    const isPeer = ({ name }) => name === baseline;
+    const ordered = [...all.filter(isPeer), ...all.filter((row) => !isPeer(row))];
+    return [[`**${title}**`, ...rateHeadings.slice(1).fill("")], ...ordered.map(cellsOfRate)];
+  });
+  return markdownTable(rateHeadings, rows);
+}
+
+export function markdownTable(headings, rows) {
+  const escaped = rows.map((cells) => cells.map((cell) => String(cell).replaceAll("|", "\\|")));
+  const widths = headings.map((_, column) =>
+    Math.max(3, ...[headings, ...escaped].map((cells) => cells[column].length)),
+  );
+  const line = (cells) => `| ${cells.map((cell, column) => cell.padEnd(widths[column])).join(" | ")} |`;
+  return [headings, widths.map((width) => "-".repeat(width)), ...escaped].map(line).join("\n");
+}
 
 export function ratio(value) {
   return `${value.toFixed(2)} ×`;
@@ -47,6 +71,11 @@ export function ratio(value) {
 
 export function verdict(target, isMet) {
   return `target ${target}: ${isMet ? "met" : "missed"}`;
+}
+
+/** Four digits: more are noise, and a file that is compared with the next one should not be longer. */
+function rounded(value) {
+  return Number(value.toPrecision(4));
 }
 
 /** A target is a rate, or a processor time, as a ratio to another contender; or a number of operations. */

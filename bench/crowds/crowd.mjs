@@ -1,14 +1,14 @@
 // Several processes that work on one folder at the same time: what they get done together, in rounds that take turns with
 // those of others.
 import { mkdirSync } from "node:fs";
-import { cpuRatioOf, median, ratioOf, sum } from "../measure.mjs";
+import { sum } from "../measure.mjs";
 import { endWorkers, startWorkers } from "../processes.mjs";
-import { printTable, ratio, rateHeadings, verdict } from "../report.mjs";
-import { sized } from "../settings.mjs";
+import { printRates } from "../report.mjs";
+import { roundMsOf, sized } from "../settings.mjs";
 
 const worker = new URL("worker.mjs", import.meta.url);
 const rounds = sized(5, 1);
-const roundMs = sized(1500, 100);
+const roundMs = roundMsOf(1500, 100, rounds);
 /** What is compared are programs that have been running for a while. */
 const warmUpMs = sized(3000, 50);
 
@@ -28,7 +28,10 @@ export async function compareCrowds(directory, title, crowds, { name: judged, ra
         result.calls += count;
         result.cpuUs += cpuUs;
       }
-    print(title, results, judged, ratioMin);
+    const [baseline] = results.keys();
+    const targetsOf = (name) => (name === judged ? [{ ratioMin, of: baseline }] : []);
+    const contenders = [...results.keys()].map((name) => ({ name, targets: targetsOf(name) }));
+    printRates({ title, baseline, contenders }, results);
   } finally {
     await endWorkers(opened.flatMap(({ workers }) => workers));
   }
@@ -50,22 +53,4 @@ async function play(workers, forMs) {
     cpuUs: sum(all.map(({ cpuUs }) => cpuUs)),
     tookMs: Date.now() - fromMs,
   };
-}
-
-function print(title, results, judged, ratioMin) {
-  const [base] = results.values();
-  const rows = [...results].map(([name, result]) => {
-    const actual = ratioOf(result, base);
-    return {
-      name,
-      figures: [
-        ratio(actual),
-        ratio(cpuRatioOf(result, base)),
-        `${Math.round(median(result.rates))}/s`,
-        `${Math.round(result.cpuUs / result.calls)} µs`,
-      ],
-      notes: name === judged ? [verdict(`≥ ${ratioMin}`, actual >= ratioMin)] : [],
-    };
-  });
-  printTable(`${title} (ratios to: ${[...results.keys()][0]})`, rows, rateHeadings);
 }

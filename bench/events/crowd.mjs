@@ -8,7 +8,7 @@ import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ownCpuUs } from "../cpu.mjs";
 import { median, sum } from "../measure.mjs";
-import { printTable, rateHeadings, ratio, verdict } from "../report.mjs";
+import { printRates, verdict } from "../report.mjs";
 import { sized } from "../settings.mjs";
 import { openRaw } from "./contestants.mjs";
 
@@ -40,29 +40,21 @@ async function run(directory) {
     raws.push(await playRaw(raw));
   }
   await raw.close();
-  const base = { rate: median(raws.map(({ rate }) => rate)), cpuUs: median(raws.map(({ cpuUs }) => cpuUs)) };
-  const figuresOf = ({ rate, cpuUs }) => [
-    ratio(rate / base.rate),
-    ratio(cpuUs / base.cpuUs),
-    `${Math.round(rate)}/s`,
-    `${Math.round(cpuUs)} µs`,
-  ];
-  printTable(
-    `events: ${processes} processes, ${callers} callers each (ratio to: raw append, fdatasync of one process)`,
-    [
-      { name: "raw: append, fdatasync, one process", figures: figuresOf(base) },
-      ...rows.map(({ name, rounds, isJudged }) => {
-        const rate = median(rounds.map((each) => each.rate));
-        const share = median(rounds.map((each) => each.leastShare));
-        const cpuUs = median(rounds.map((each) => each.cpuUs));
-        const notes = [`least share ${share.toFixed(2)}`];
-        if (isJudged)
-          notes.push(verdict("≥ 3.5 × raw", rate / base.rate >= 3.5), verdict("least share ≥ 0.8", share >= 0.8));
-        return { name, figures: figuresOf({ rate, cpuUs }), notes };
-      }),
-    ],
-    rateHeadings,
-  );
+  const baseline = "raw: append, fdatasync, one process";
+  const rawRate = median(raws.map(({ rate }) => rate));
+  const results = new Map([[baseline, resultOf(raws.map((each) => ({ ...each, rate: rawRate })))]]);
+  const contenders = [{ name: baseline }];
+  for (const { name, rounds, isJudged } of rows) {
+    results.set(name, resultOf(rounds));
+    const share = median(rounds.map(({ leastShare }) => leastShare));
+    const notes = [`least share ${share.toFixed(2)}`, isJudged && verdict("least share ≥ 0.8", share >= 0.8)];
+    contenders.push({ name, notes, targets: isJudged ? [{ ratioMin: 3.5, of: baseline }] : [] });
+  }
+  printRates({ title: `events: ${processes} processes, ${callers} callers each`, baseline, contenders }, results);
+}
+
+function resultOf(rounds) {
+  return { rates: rounds.map(({ rate }) => rate), calls: 1, cpuUs: median(rounds.map(({ cpuUs }) => cpuUs)) };
 }
 
 async function playRaw(raw) {

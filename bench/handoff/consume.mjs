@@ -2,8 +2,7 @@
 // contenders take turns, each with a backlog that was filled before.
 import { mkdirSync } from "node:fs";
 import { ownCpuUs } from "../cpu.mjs";
-import { cpuRatioOf, median, ratioOf } from "../measure.mjs";
-import { printTable, rateHeadings, ratio, verdict } from "../report.mjs";
+import { printRates } from "../report.mjs";
 import { sized } from "../settings.mjs";
 import { batch, openHoldfast, openNaive } from "./contestants.mjs";
 import { openPostgres } from "./postgres.mjs";
@@ -46,22 +45,14 @@ async function run(directory, ground, counts) {
       await fill(each);
       await note({ ...each, name: manyAtATime(each.name) }, () => each.drain(perRound, concurrency));
     }
-  const operations = await countOperations(holdfast, counts);
-  const base = results.get(naive.name);
-  printTable(
-    `handoff: take a message and note that it is done, durable, one process (ratios to: ${naive.name})`,
-    [...results].map(([name, result]) => ({
-      name,
-      figures: [
-        ratio(ratioOf(result, base)),
-        ratio(cpuRatioOf(result, base)),
-        `${Math.round(median(result.rates))}/s`,
-        `${Math.round(result.cpuUs / result.calls)} µs`,
-      ],
-      notes: [...(name === "holdfast" ? [operations] : []), ...verdictsOf(name, results)],
-    })),
-    rateHeadings,
-  );
+  results.get("holdfast").operations = await countOperations(holdfast, counts);
+  const targets = {
+    holdfast: [{ ratioMin: 1, of: bullMq }],
+    [manyAtATime("holdfast")]: [{ ratioMin: 0.5, of: manyAtATime(bullMq) }],
+  };
+  const contenders = [...results.keys()].map((name) => ({ name, targets: targets[name] }));
+  const title = "handoff: take a message and note that it is done, durable, one process";
+  printRates({ title, baseline: naive.name, contenders }, results);
   for (const each of there) await each.close();
 }
 
@@ -84,14 +75,4 @@ async function countOperations({ box, publish }, counts) {
 
 function manyAtATime(name) {
   return `${name}, ${concurrency} at a time`;
-}
-
-function verdictsOf(name, results) {
-  const peerOf = { holdfast: bullMq, [manyAtATime("holdfast")]: manyAtATime(bullMq) };
-  const peer = results.get(peerOf[name]);
-  if (peer === undefined) return [];
-  const actual = ratioOf(results.get(name), peer);
-  const cost = cpuRatioOf(results.get(name), peer);
-  const ratioMin = name === "holdfast" ? 1 : 0.5;
-  return [verdict(`≥ ${ratioMin} × BullMQ, is ${actual.toFixed(2)} (CPU ${cost.toFixed(2)} ×)`, actual >= ratioMin)];
 }

@@ -60,9 +60,9 @@ const tasks = {
   },
 
   /** Holds `count` paths below a root, each by a hold of its own, until this process ends. */
-  async holdMany({ directory, count }) {
+  async holdMany({ directory, from = 0, count }) {
     const locks = await usersWorld.openPathLocks(directory);
-    for (let i = 0; i < count; i++) releases.set(i, await locks.acquire(`held-${i}`));
+    for (let i = from; i < count; i++) releases.set(i, await locks.acquire(`held-${i}`));
   },
 
   /** The part of a core that it takes to wait for what another process holds. */

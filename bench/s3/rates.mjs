@@ -1,12 +1,11 @@
 // Puts and gets through the gateway beside s3rver and the floor, signed, in interleaved rounds.
-import { cpuRatioOf, median, ratioOf } from "../measure.mjs";
-import { printTable, rateHeadings, ratio, verdict } from "../report.mjs";
-import { isWanted, sized } from "../settings.mjs";
+import { printRates } from "../report.mjs";
+import { isWanted, roundMsOf, sized } from "../settings.mjs";
 import { openServers, peers } from "./contestants.mjs";
 import { fill, load } from "./load.mjs";
 
 const rounds = sized(7, 1);
-const roundMs = sized(1_000, 20);
+const roundMs = roundMsOf(1_000, 20, rounds);
 const [kibibyte, mebibyte] = [2 ** 10, 2 ** 20];
 /** `cpuMax`: the processor time of a request, × s3rver. */
 const cases = [
@@ -61,23 +60,10 @@ async function compare(servers, each) {
       results[name].calls += count;
       results[name].cpuUs += cpuUs() - before;
     }
-  const base = results.s3rver;
-  const rows = Object.entries(results).map(([name, result]) => {
-    const [faster, cost] = [ratioOf(result, base), cpuRatioOf(result, base)];
-    const met =
-      cpuMax === undefined
-        ? verdict(`≥ ${ratioMin} × s3rver`, faster >= ratioMin)
-        : verdict(`≤ ${cpuMax} × CPU of s3rver`, cost <= cpuMax);
-    return {
-      name: peers[name],
-      figures: [
-        ratio(faster),
-        ratio(cost),
-        `${Math.round(median(result.rates))}/s`,
-        `${Math.round(result.cpuUs / result.calls)} µs`,
-      ],
-      notes: name === "holdfast" ? [met] : [],
-    };
-  });
-  printTable(`s3: ${nameOf(each)}, signed (ratios to: s3rver)`, rows, rateHeadings);
+  const contenders = Object.keys(results).map((name) => ({
+    name: peers[name],
+    targets: name === "holdfast" ? [{ ratioMin, cpuMax, of: peers.s3rver }] : [],
+  }));
+  const byName = new Map(Object.entries(results).map(([name, result]) => [peers[name], result]));
+  printRates({ title: `s3: ${nameOf(each)}, signed`, baseline: peers.s3rver, contenders }, byName);
 }

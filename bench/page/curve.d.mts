@@ -1,0 +1,3 @@
+import type { Curve } from "./page.d.mts";
+
+export function drawCurve(curve: Curve): string;

@@ -10,7 +10,13 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ensureDirectory, removeDirectory, removeTree, unlinkIfThere } from "../../src/durable/publish/directory.ts";
+import {
+  ensureDirectory,
+  removeDirectory,
+  removeTree,
+  unlinkUnlessForeign,
+  unlinkIfThere,
+} from "../../src/durable/publish/directory.ts";
 import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
@@ -111,6 +117,17 @@ describe("a directory on the real disk", () => {
     await file.close();
     expect(await removeDirectory(disk, "/a")).toBe(true);
   });
+});
+
+it("a file that is in use stops no sweep, and goes with the next one", async () => {
+  const { disk } = new World({ quirks: { busyWhileOpen: true } }).ports("ada");
+  await disk.createFile("/beat", Buffer.from("x"), { sync: false });
+  const file = await disk.open("/beat", "read");
+  await unlinkUnlessForeign(disk, "/beat");
+  expect(await disk.list("/")).toContain("beat");
+  await file.close();
+  await unlinkUnlessForeign(disk, "/beat");
+  expect(await disk.list("/")).not.toContain("beat");
 });
 
 describe("a symbolic link that leads out of what is removed", () => {

@@ -145,12 +145,15 @@ export async function unlinkIfThere(disk: Disk, path: string): Promise<boolean> 
   }
 }
 
-/** Another program made a directory under the name of a file: it stays, and must not stop a sweep. */
+/**
+ * Another program made a directory under the name of a file, or keeps the file open (Windows): it
+ * stays, and must not stop a sweep.
+ */
 export async function unlinkUnlessForeign(disk: Disk, path: string): Promise<void> {
   try {
     await unlinkIfThere(disk, path);
   } catch (error) {
-    if (!hasErrno(error, "EISDIR", "EPERM")) throw error;
+    if (!hasErrno(error, "EISDIR", "EPERM", "EBUSY")) throw error;
   }
 }
 

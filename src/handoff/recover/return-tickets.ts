@@ -36,9 +36,9 @@ export async function returnDeadTickets(box: Box): Promise<number> {
     // It may have claimed during a scan, which must find its tickets where they are. The next run returns them.
     if (await isScanned(box)) continue;
     // A ticket that cannot be read or moved stays with its holder, which `verify` reports. The
-    // other holders are recovered.
+    // other holders are recovered. What is in use (Windows) is left for the next run.
     returned += await recoverHolder(box, holder).catch((error: unknown) => {
-      if (isUnreadable(error)) return 0;
+      if (isUnreadable(error) || hasErrno(error, "EBUSY")) return 0;
       throw error;
     });
   }
@@ -130,8 +130,9 @@ async function emptyDirectory(box: Box, directory: string, take: (name: string) 
       await box.disk.rmdir(directory);
       return;
     } catch (error) {
-      // Another program made a file of this name.
-      if (hasErrno(error, "ENOENT", "ENOTDIR")) return;
+      // Another program made a file of this name, or keeps the empty directory open (Windows). It is
+      // left for the next recovery.
+      if (hasErrno(error, "ENOENT", "ENOTDIR", "EBUSY")) return;
       if (!hasErrno(error, "ENOTEMPTY", "EEXIST", "ESTALE")) throw error;
     }
   }

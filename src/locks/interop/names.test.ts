@@ -1,5 +1,6 @@
 // Names and tokens of foreign lock files: the vector of the program that they come from, and what
 // else it would read and write.
+import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import {
   ancestorsOf,
@@ -34,6 +35,13 @@ describe("the name of a lock file", () => {
   it("differs for two paths whose readable parts are the same", () => {
     expect(sidecarOf("/d/a b")).not.toBe(sidecarOf("/d/a_b"));
     expect(sidecarOf("/d/x")).not.toBe(sidecarOf("/e/x").replace("/e/", "/d/"));
+  });
+
+  it("has the hash of the path as Windows writes it, where it begins with a drive or a server", () => {
+    const hashOf = (path: string): string => createHash("sha1").update(path).digest("hex").slice(0, 16);
+    expect(sidecarOf("C:/data/x")).toBe(`C:/data/.exact.ovlock.x.${hashOf("C:\\data\\x")}`);
+    expect(sidecarOf("//till/data/x")).toBe(`//till/data/.exact.ovlock.x.${hashOf("\\\\till\\data\\x")}`);
+    expect(sidecarOf("/c:/x")).toBe(`/c:/.exact.ovlock.x.${hashOf("/c:/x")}`);
   });
 
   it("is looked for in the path and beside it, and a root has only the one in it", () => {

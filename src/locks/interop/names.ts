@@ -35,7 +35,7 @@ export function sidecarOf(path: string): string {
   if (parent === undefined) return directoryLockOf(path);
   const name = path.slice(path.lastIndexOf("/") + 1);
   const safe = name.replace(/[^A-Za-z0-9._-]+/g, "_").replace(/^[._]+|[._]+$/g, "") || "path";
-  const hash = createHash("sha1").update(path, "utf8").digest("hex").slice(0, hashLength);
+  const hash = createHash("sha1").update(nativeOf(path), "utf8").digest("hex").slice(0, hashLength);
   return inside(parent, `${sidecarPrefix}${safe.slice(0, safeLengthMax)}.${hash}`);
 }
 
@@ -75,6 +75,11 @@ export function parseToken(text: string): LockFileToken | undefined {
   }
   const untyped = /^(.+):\d{19}$/.exec(text.trim());
   return untyped === null ? undefined : { handle: untyped[1] ?? "", timeMs: 0, mode: "exact" };
+}
+
+/** Programs on Windows hash a path as Windows writes it. Only there it begins with a drive or two slashes. */
+function nativeOf(path: string): string {
+  return /^([a-z]:\/|\/\/)/i.test(path) ? path.replaceAll("/", "\\") : path;
 }
 
 /** Returns undefined for the root of a file system or drive. */

@@ -80,6 +80,11 @@ export interface ServerQuirks {
   readonly unshared?: readonly string[];
   /** Names that differ only in case are equal. */
   readonly caseInsensitive?: boolean;
+  /**
+   * Names that differ only in their Unicode form are equal, as on macOS. `kept`: a name is listed as
+   * it was made (APFS). `decomposed`: it is listed in the form NFD (HFS+).
+   */
+  readonly unicodeForms?: "kept" | "decomposed";
   /** Granularity of the time stamps of files. */
   readonly mtimeGranularityMs?: number;
   /**
@@ -178,7 +183,7 @@ export class SimServer {
   entry(path: string, operation: string): DirectoryEntry {
     const entry = this.tree.entry(this.#spelled(path), operation);
     this.#mustNotBePending(entry, operation);
-    return this.quirks.caseInsensitive ? { ...entry, path } : entry;
+    return this.#foldsNames ? { ...entry, path } : entry;
   }
 
   node(path: string, operation: string): TreeNode {
@@ -217,7 +222,7 @@ export class SimServer {
   }
 
   touch(path: string, changes: boolean): Touch {
-    return { what: this.quirks.caseInsensitive ? path.toLowerCase() : path, changes };
+    return { what: this.#folded(path), changes };
   }
 
   /**
@@ -234,15 +239,24 @@ export class SimServer {
    * them.
    */
   #spelled(path: string): string {
-    if (!this.quirks.caseInsensitive) return path;
+    if (!this.#foldsNames) return path;
     let directory: TreeNode | undefined = this.tree.root;
     const names = path.split("/").map((name) => {
       const entries: [string, TreeNode][] = directory?.kind === "directory" ? [...directory.entries] : [];
-      const same = entries.find(([other]) => other.toLowerCase() === name.toLowerCase());
+      const same = entries.find(([other]) => this.#folded(other) === this.#folded(name));
       if (name !== "") directory = same?.[1];
-      return same?.[0] ?? name;
+      return same?.[0] ?? (this.quirks.unicodeForms === "decomposed" ? name.normalize("NFD") : name);
     });
     return names.join("/");
+  }
+
+  get #foldsNames(): boolean {
+    return this.quirks.caseInsensitive === true || this.quirks.unicodeForms !== undefined;
+  }
+
+  #folded(path: string): string {
+    const cased = this.quirks.caseInsensitive ? path.toLowerCase() : path;
+    return this.quirks.unicodeForms === undefined ? cased : cased.normalize("NFD");
   }
 
   create(at: DirectoryEntry, operation: string): FileNode {

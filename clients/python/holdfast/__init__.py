@@ -2131,7 +2131,9 @@ class Handoff:
                     # The one step that decides. A failure means: not ours, whatever exists now.
                     os.rename(path, claimed)
                 except OSError as error:
-                    if error.errno in (errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)):
+                    # But what would refuse every ticket is not an empty queue. Windows refuses a file that is being read.
+                    is_refused = error.errno in (errno.EACCES, errno.EPERM) and sys.platform != "win32"
+                    if is_refused or error.errno in (errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)):
                         raise
                     with self._mutex:
                         # Others claim the same names. Continue elsewhere.
@@ -2647,13 +2649,14 @@ class Delivery:
 
     def _archive(self, entry: Mapping[str, Any]) -> None:
         """The key is committed. A ticket whose result has outputs or sends others is left to a worker of Holdfast."""
-        self.is_settled = True
         if entry.get("isDirectory") or entry.get("sent") != []:
+            self.is_settled = True
             return
         plain = self._name.plain()
         _make(self._box._path("archive"))
         # Not synced: the ledger is authoritative.
         self._box._move(self._path, self._box._path("archive", _day(self._box._now())), plain if entry.get("id") == self.id else plain[:-5] + "-duplicate.json")
+        self.is_settled = True
 
     def _ledger_path(self) -> str:
         return self._box._ledger(self._manifest.key, self._name.replays)

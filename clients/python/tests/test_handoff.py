@@ -285,6 +285,34 @@ class Working(HandoffCase):
         self.assertEqual(len(self.files("archive")), 1)
         self.assertEqual(self.files("parked"), [])
 
+    def test_an_acknowledgement_whose_archive_fails_can_be_repeated(self):
+        self.box.publish({"a": ""})
+        delivery = self.box.take()
+        original = self.box._move
+
+        def failing(source, directory, name):
+            if "archive" in directory:
+                raise OSError(28, "full")
+            return original(source, directory, name)
+
+        with mock.patch.object(self.box, "_move", failing), self.assertRaises(OSError):
+            delivery.ack("one")
+        self.assertEqual(len(self.ledger()), 1)
+        self.assertTrue(delivery.ack("one"))
+        self.assertEqual(len(self.files("archive")), 1)
+
+    @unittest.skipIf(not hasattr(os, "geteuid") or os.geteuid() != 0, "only root can become another user")
+    def test_a_worker_without_permission_fails_and_does_not_find_the_box_empty(self):
+        self.box.publish({"a": ""})
+        os.chmod(self.path(".."), 0o755)
+        self.box.take().release()
+        os.seteuid(65534)
+        try:
+            with self.assertRaises(PermissionError):
+                self.box.take()
+        finally:
+            os.seteuid(0)
+
     def test_work_acknowledges_returns_and_fails_as_the_handler_says(self):
         for name in ("done", "fail", "raise"):
             self.box.publish({"a": name}, key=name)
@@ -384,7 +412,9 @@ class Damage(HandoffCase):
         paths[2].unlink()
         for path in paths[3:]:
             path.unlink()
-        paths[3].symlink_to("/etc/hostname")
+        # Even with the right content.
+        self.path("..", "copy").write_bytes(BIG)
+        paths[3].symlink_to(self.path("..", "copy"))
         paths[4].mkdir()
         os.mkfifo(paths[5])
         content = {"name": "a", "size": 1, "sha256": hashlib.sha256(b"x").hexdigest()}

@@ -241,13 +241,62 @@ class TakingOver(SemaphoreCase):
         found = [name for name in self.names() if name.endswith(".tmp")]
         self.assertEqual([os.listdir(os.path.join(self.directory, name)) for name in found], [["data.csv"]])
 
+    def test_a_lock_that_replaces_a_stale_one_in_the_last_moment_is_put_back(self):
+        fresh = "pid=999998\ntimestamp=%d\n" % NOW
+        for step in ("_is_still_stale", "_new_claim"):
+            with self.subTest(step):
+                self.plant("pid=999999\ntimestamp=1\n")
+                semaphore = Semaphore(self.path)
+                original = getattr(semaphore, step)
+
+                def replace(*args):
+                    result = original(*args)
+                    os.unlink(self.path)
+                    self.plant(fresh)
+                    return result
+
+                setattr(semaphore, step, replace)
+                with mock.patch.object(holdfast, "_rename", wraps=holdfast._rename) as moves:
+                    self.assertIsNone(semaphore.try_acquire())
+                # The last check is the one before the move: only what comes after it is moved, and put back.
+                self.assertEqual(moves.call_count, 1 if step == "_is_still_stale" else 0)
+                self.assertEqual(Path(self.path).read_text(), fresh)
+                self.assertEqual(self.names(), ["job.lock", "job.lock.guard"])
+
+    def test_a_free_name_that_was_won_counts_once_no_taker_can_have_moved_it(self):
+        fresh = "pid=999998\ntimestamp=%d\n" % NOW
+        answers = []
+        with holdfast._GuardFile(self.path) as guard:
+            self.assertTrue(guard.try_lock())
+            thread = threading.Thread(target=lambda: answers.append(self.semaphore.try_acquire()))
+            thread.start()
+            while not os.path.exists(self.path):
+                time.sleep(0.001)
+            # As a taker that had moved the lock of another program by mistake, and puts it back.
+            os.unlink(self.path)
+            self.plant(fresh)
+            self.assertEqual(answers, [])
+        thread.join()
+        self.assertEqual(answers, [None])
+        self.assertEqual(Path(self.path).read_text(), fresh)
+
     def test_of_processes_that_race_for_a_stale_lock_one_wins(self):
         racer = """
-import os, sys, time
+import os, random, sys, time
 from holdfast import Semaphore
+
+def dawdling(call):
+    def later(*args, **options):
+        if random.random() < 0.3:
+            time.sleep(random.random() * 0.008)
+        return call(*args, **options)
+    return later
+
+for name in ("rename", "link", "open"):
+    setattr(os, name, dawdling(getattr(os, name)))
 directory, begin, rounds = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
 for n in range(rounds):
-    time.sleep(max(0, begin + n * 0.02 - time.time()))
+    time.sleep(max(0, begin + n * 0.03 - time.time()))
     if Semaphore("%s/%d/job.lock" % (directory, n), fsync=False).try_acquire() is not None:
         print(n)
 print("over")
@@ -259,7 +308,7 @@ sys.stdin.read()
             Path(self.directory, str(n), "job.lock").write_text("pid=4711\ntimestamp=1000000000\n")
         env = dict(os.environ, PYTHONPATH=PACKAGE)
         args = [sys.executable, "-u", "-c", racer, self.directory, str(time.time() + 1), str(rounds)]
-        children = [subprocess.Popen(args, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+        children = [subprocess.Popen(args, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(6)]
         won = []
         for child in children:
             for line in iter(child.stdout.readline, "over\n"):

@@ -22,7 +22,8 @@ describe.skipIf(pythonIsMissing)(pythonSuite("processes of Python and Node, some
     const program = `
 import sys, holdfast
 with holdfast._GuardFile(sys.argv[1]) as guard:
-    print("locked" if guard.try_lock() else "refused", flush=True)
+    sys.stdout.write("locked\\n" if guard.try_lock() else "refused\\n")
+    sys.stdout.flush()
     sys.stdin.read()`;
     const start = () => spawn("python3", ["-c", program, lock], { env: { ...process.env, PYTHONPATH: client } });
     const first = start();

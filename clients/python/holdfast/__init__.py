@@ -1136,6 +1136,9 @@ class Semaphore:
                 guard.lock()
             return claim if guard is None or self._is_own(claim, self._look(path)) else None
         except BaseException:
+            if guard is not None:
+                guard.__exit__()
+                guard = None
             self._abandon(path, claim)
             raise
         finally:
@@ -1552,17 +1555,6 @@ def _sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-def _make(directory: str) -> str:
-    """Creates a directory that stays, durable."""
-    if not os.path.isdir(directory):
-        parent = os.path.dirname(directory)
-        _make(parent)
-        with suppress(FileExistsError):
-            os.mkdir(directory)
-        _sync_directory(parent)
-    return directory
-
-
 def _names_in(directory: str, most: int = sys.maxsize) -> List[str]:
     """At most `most` names, sorted; none if it is not a directory."""
     try:
@@ -1832,6 +1824,8 @@ class Handoff:
         self._pid = os.getpid()
         self._session_path = ""
         self._turn = threading.Lock()
+        #: Directories whose names this process has synced. Those of payloads are not among them: there are many.
+        self._known: Set[str] = set()
         self._waiting: List[Tuple[str, _Name]] = []
         self._listed_at = float("-inf")
         self._due_at = float("-inf")
@@ -1890,7 +1884,7 @@ class Handoff:
         session = self._session()
         staged = os.path.join(session, identity + ".json")
         payload = self._path("data", identity[-2:], identity)
-        _make(self._path("delayed") if group is not None or delay > 0 else self._path("incoming", str(priority)))
+        self._make(self._path("delayed") if group is not None or delay > 0 else self._path("incoming", str(priority)))
         inline: Optional[Dict[str, bytes]] = None
         is_published = False
         try:
@@ -1975,7 +1969,8 @@ class Handoff:
         return sum(os.stat(body).st_size if isinstance(body, os.PathLike) else len(body) for body in bodies.values()) <= _INLINE_BYTES_MAX
 
     def _write_payload(self, directory: str, bodies: Mapping[str, Body]) -> List[Dict[str, Any]]:
-        _make(directory)
+        self._make(os.path.dirname(directory))
+        os.mkdir(directory)
         manifest: List[Dict[str, Any]] = []
         for name, body in bodies.items():
             digest, size = hashlib.sha256(), 0
@@ -1989,6 +1984,7 @@ class Handoff:
                 _sync(file.fileno())
             manifest.append(_describe(name, size, digest.hexdigest()))
         _sync_directory(directory)
+        _sync_directory(os.path.dirname(directory))
         return manifest
 
     def _discard(self, staged: str, payload: str) -> None:
@@ -2116,7 +2112,7 @@ class Handoff:
         return None
 
     def _claim(self, hold: float) -> Optional[Tuple[str, _Name]]:
-        parked = _make(self._path("parked"))
+        parked = self._make(self._path("parked"))
         for _ in range(2):
             while True:
                 with self._mutex:
@@ -2253,7 +2249,7 @@ class Handoff:
 
     def _enter(self, path: str, name: _Name, priority: int) -> bool:
         """Into the queue, durable. False if the ticket is gone."""
-        _make(self._path("incoming", str(priority)))
+        self._make(self._path("incoming", str(priority)))
         directory = self._path("incoming", str(priority), _minute(self._now()))
         if not self._move(path, directory, name._replace(due=None).plain()):
             return False
@@ -2264,6 +2260,18 @@ class Handoff:
 
     def _path(self, *parts: str) -> str:
         return os.path.join(self.directory, *parts)
+
+    def _make(self, directory: str) -> str:
+        """Creates a directory that stays, durable. Another process may have created it a moment ago, without its sync."""
+        if directory not in self._known or not os.path.isdir(directory):
+            parent = os.path.dirname(directory)
+            if parent != self.directory:
+                self._make(parent)
+            with suppress(FileExistsError):
+                os.mkdir(directory)
+            _sync_directory(parent)
+            self._known.add(directory)
+        return directory
 
     def _ledger(self, key: str, replays: int) -> str:
         digest = hashlib.sha256(_utf8(key) + (b"\n%d" % replays if replays else b"")).hexdigest()
@@ -2303,7 +2311,7 @@ class Handoff:
 
     def _put_once(self, path: str, data: bytes) -> bool:
         """Publishes a record under a name that is won once. False if another one has it."""
-        _make(os.path.dirname(path))
+        self._make(os.path.dirname(path))
         temp = os.path.join(self._session(), _random_name() + ".tmp")
         _write_new(temp, data, sync=True)
         try:
@@ -2336,7 +2344,7 @@ class Handoff:
         """The directory in foreign/ in which this process writes what is not yet published."""
         with self._mutex:
             if self._session_path == "" or not os.path.isdir(self._session_path):
-                path = os.path.join(_make(self._path("foreign")), "python-" + _random_name())
+                path = os.path.join(self._make(self._path("foreign")), "python-" + _random_name())
                 os.mkdir(path)
                 here = _this_host()
                 volume = "local" if self._is_local else None
@@ -2617,7 +2625,7 @@ class Delivery:
             self._must_be_open()
             due = self._box._now() + math.ceil(seconds * 1000)
             self._box._note(self._name, self._holder, "retry", reason, due)
-            _make(self._box._path("delayed"))
+            self._box._make(self._box._path("delayed"))
             self._leave(self._box._path("delayed", _minute(due)), self._name.at(due))
             return True
 
@@ -2638,7 +2646,7 @@ class Delivery:
         with self._mutex:
             self._must_be_open()
             self._box._note(self._name, self._holder, outcome, reason)
-            _make(self._box._path("error"))
+            self._box._make(self._box._path("error"))
             self._leave(self._box._path("error", _day(self._box._now())), self._name.plain())
 
     def _leave(self, directory: str, name: str) -> None:
@@ -2653,7 +2661,7 @@ class Delivery:
             self.is_settled = True
             return
         plain = self._name.plain()
-        _make(self._box._path("archive"))
+        self._box._make(self._box._path("archive"))
         # Not synced: the ledger is authoritative.
         self._box._move(self._path, self._box._path("archive", _day(self._box._now())), plain if entry.get("id") == self.id else plain[:-5] + "-duplicate.json")
         self.is_settled = True

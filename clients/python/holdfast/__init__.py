@@ -1532,11 +1532,17 @@ def _body_of(kind: str, data: bytes, path: str, newest: int = 1) -> Dict[str, An
 
 def _read_file(path: str, most: int = _RECORD_BYTES_MAX) -> bytes:
     """A regular file of at most `most` bytes. Follows no link, and waits for no writer of a pipe."""
-    descriptor = os.open(path, _READ_FLAGS | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        descriptor = os.open(path, _READ_FLAGS | getattr(os, "O_NOFOLLOW", 0))
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
+            raise
+        raise Corrupt("%s is a link or a socket, not a file. Move it away." % path, path=path) from None
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise IsADirectoryError(errno.EISDIR, "is a directory", path)
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
-        if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, "is a directory", path)
         if not stat.S_ISREG(found.st_mode):
             raise Corrupt("%s is not a file. Move it away." % path, path=path)
         data = file.read(most + 1)
@@ -1848,6 +1854,8 @@ class Handoff:
             body = _body_of("box", _read_file(path), path, newest=2)
         except (FileNotFoundError, NotADirectoryError):
             raise NotABox("There is no box in %s: is the share mounted?" % self.directory, path=self.directory) from None
+        except IsADirectoryError:
+            raise Corrupt("%s is a directory. Restore it from a backup, or move it away." % path, path=path) from None
         if body.get("lanes") != 64:
             raise Corrupt("%s is not a valid box record: it has not 64 lanes." % path, path=path)
 
@@ -2018,12 +2026,17 @@ class Handoff:
             body = _body_of(kind, _read_file(path), path, newest)
         except FileNotFoundError:
             return None
+        except NotADirectoryError:
+            raise Corrupt("%s is not a directory. Move it away." % os.path.dirname(path), path=path) from None
         except OSError as error:
             # Windows refuses to open a directory.
             if not (isinstance(error, IsADirectoryError) or (isinstance(error, PermissionError) and os.path.isdir(path))):
                 raise
             inside = os.path.join(path, "record.json")
-            body = dict(_body_of(kind, _read_file(inside), inside, newest), isDirectory=True)
+            try:
+                body = dict(_body_of(kind, _read_file(inside), inside, newest), isDirectory=True)
+            except (FileNotFoundError, IsADirectoryError):
+                raise Corrupt("%s has no record. Restore it from a backup, or move it away." % path, path=path) from None
         entries = body.get("entries", [body])
         for entry in entries if isinstance(entries, list) else []:
             if isinstance(entry, dict) and entry.get("key") == key and (kind != "ledger" or entry.get("replays", 0) == replays):

@@ -395,12 +395,17 @@ class Damage(HandoffCase):
             self.path("incoming/5/0000000001", bad[-1] + "-0.json").write_bytes(data)
         bad.append(self.put_ticket({}))
         self.path("incoming/5/0000000001", bad[-1] + "-0.json").write_bytes(record("ticket", {})[:-9])
+        for make in (lambda path: path.symlink_to(path.name), lambda path: path.symlink_to("/dev/zero"), lambda path: path.mkdir(), os.mkfifo):
+            bad.append(self.put_ticket({}))
+            path = self.path("incoming/5/0000000001", bad[-1] + "-0.json")
+            path.unlink()
+            make(path)
         foreign = ["notes.txt", good + ".json", good + "-01.json", good + "-1~2.json", "u" * 36 + "-0.json"]
         for name in foreign:
             self.path("incoming/5/0000000001", name).write_text("foreign")
         self.assertEqual(self.box.take().id, good)
         self.assertIsNone(self.box.take())
-        self.assertEqual(self.files("error"), sorted(identity + "-1.json" for identity in bad))
+        self.assertEqual(sorted(path.name for path in self.path("error").glob("*/*")), sorted(identity + "-1.json" for identity in bad))
         self.assertEqual({note["outcome"] for note in self.notes()}, {"fail"})
         self.assertEqual(self.files("incoming"), sorted(foreign))
 
@@ -447,6 +452,9 @@ class Damage(HandoffCase):
         path = Path(self.box._ledger("bad", 0))
         path.parent.mkdir(parents=True)
         path.write_bytes(b"torn")
+        without_record = Path(self.box._ledger("empty", 0))
+        without_record.mkdir(parents=True)
+        self.assertFalse(self.box.publish({"a": ""}, key="empty", priority=9).duplicate)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.assertEqual(self.box.take().id, good.id)

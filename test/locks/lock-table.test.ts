@@ -219,7 +219,7 @@ it("requests that are made at once share a slot, and each has its hold file", as
   const holds = await atOnce(locks, ...["a", "b", "c"].map((path) => () => locks.acquire(path)));
   const { requests } = (await locks.table.read()).state;
   expect(new Set(requests.map(({ fence }) => fence)).size).toBe(1);
-  for (const { id } of requests) expect(existsSync(locks.table.holds.pathOf(id))).toBe(true);
+  for (const { id } of requests) expect(existsSync(locks.table.markOf(id))).toBe(true);
   await holds[1]!.release();
   expect((await locks.table.standing(requests)).map(({ claims }) => claims[0]?.path)).toEqual(["a", "c"]);
 });

@@ -10,7 +10,6 @@ import { receivedGrant } from "../../../src/locks/path/receive.ts";
 import type { TablePathLocks } from "../../../src/locks/path/table-path-locks.ts";
 import { widen } from "../../../src/locks/path/upgrade.ts";
 import { withExtent, blockersOf, holdingOf } from "../../../src/locks/table/conflict.ts";
-import { HoldFiles } from "../../../src/locks/table/hold-files.ts";
 import { LockTable } from "../../../src/locks/table/lock-table.ts";
 import { replaceRequest, type TableRequest, type TableState } from "../../../src/locks/table/request.ts";
 import { brokenHolderScenarios } from "../../scenarios/locks/broken-holders.ts";
@@ -62,11 +61,9 @@ class LookingOnceForTheLiving extends LockTable {
 
 /** Writes no receipt for a hold that it receives. */
 class ReceiversForgotten extends LockTable {
-  override readonly holds: HoldFiles = new (class extends HoldFiles {
-    override async createReceipt(): Promise<void> {
-      // Creates nothing.
-    }
-  })(this.ground);
+  override async createReceipt(): Promise<void> {
+    // Creates nothing.
+  }
 }
 
 /** Skips a torn slot, even if its holder is alive. */
@@ -100,7 +97,7 @@ class NobodyBlocks extends LockTable {
  */
 class AskingByLinkAlone extends LockTable {
   override async isOver(id: string): Promise<boolean> {
-    return !(await canLinkFrom(this.ground.staging, this.holds.pathOf(id))) && (await super.isOver(id));
+    return !(await canLinkFrom(this.ground.staging, this.markOf(id))) && (await super.isOver(id));
   }
 }
 
@@ -146,7 +143,7 @@ class VerdictOnTheId extends LockTable {
 /** Removes the hold file of a request before the append that drops it. */
 class FileBeforeRecord extends LockTable {
   override async drop(requests: readonly TableRequest[]): Promise<void> {
-    for (const { id } of requests) await unlinkIfThere(this.ground.ports.disk, this.holds.pathOf(id));
+    for (const { id } of requests) await unlinkIfThere(this.ground.ports.disk, this.markOf(id));
     await super.drop(requests);
   }
 }
@@ -154,7 +151,7 @@ class FileBeforeRecord extends LockTable {
 /** Removes the hold file of a dropped request before it completes what was committed under it. */
 class FileBeforeRedo extends LockTable {
   override async finishDropped(request: TableRequest, state: TableState): Promise<void> {
-    await unlinkIfThere(this.ground.ports.disk, this.holds.pathOf(request.id));
+    await unlinkIfThere(this.ground.ports.disk, this.markOf(request.id));
     await super.finishDropped(request, state);
   }
 }

@@ -29,7 +29,6 @@ import { pathsOf, type Claim, conflictingOf, conflictsWith } from "../table/conf
 import { lockTimeout, type Blocker } from "../table/describe.ts";
 import { enqueue, waitForBlockers, type Enqueued } from "../table/enqueue.ts";
 import { fenceOf, type TableRequest } from "../table/request.ts";
-import { claimsOf } from "./arguments.ts";
 import { Grant } from "./grant.ts";
 import { HoldHandle } from "./hold-handle.ts";
 import type { LocalTurn } from "./local-queue.ts";
@@ -89,6 +88,11 @@ export async function acquire(
   const path = pathsOf(asked);
   const message = `${path} leads somewhere else each time its symbolic links are followed.`;
   throw holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
+}
+
+/** Returns the claims of `requests`, with clean paths in the caller's spelling. Throws INVALID_PATH. */
+function claimsOf(requests: readonly LockRequest[], keys: Pick<Keys, "clean">): Claim[] {
+  return requests.map(({ path, mode = "exact", shared = false }) => ({ path: keys.clean(path), mode, shared }));
 }
 
 async function resolveKeys(keys: Keys, asked: readonly Claim[]): Promise<Claim[]> {

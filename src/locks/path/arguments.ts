@@ -4,8 +4,7 @@ import { inspect } from "node:util";
 import type { LockMode } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
-import type { Claim, LockExtent } from "../table/conflict.ts";
-import type { Keys } from "../naming/lock-key.ts";
+import type { LockExtent } from "../table/conflict.ts";
 import type { AcquireManyOptions, AcquireOptions, LockRequest } from "./path-locks.ts";
 
 const tagLengthMax = 1000;
@@ -102,11 +101,6 @@ export class CallArguments {
     const shown = inspect(value, { depth: 0, maxStringLength: 100, breakLength: Infinity });
     return new TypeError(`${this.#call}: ${argument} must be ${expected}, not ${shown}.`);
   }
-}
-
-/** Returns the claims of `requests`, with clean paths in the caller's spelling. Throws INVALID_PATH. */
-export function claimsOf(requests: readonly LockRequest[], keys: Pick<Keys, "clean">): Claim[] {
-  return requests.map(({ path, mode = "exact", shared = false }) => ({ path: keys.clean(path), mode, shared }));
 }
 
 function tooLong(tag: string): Error {

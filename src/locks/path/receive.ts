@@ -31,13 +31,12 @@ async function take(table: RequestTable, token: string, session: Session): Promi
   const isIt = (request: TableRequest): boolean => request.id === id && request.transfer?.secretHash === secretHash;
   const offered = (await table.read()).state.requests.find(isIt);
   if (offered === undefined) throw noSuchTransfer(token, "it was taken, has lapsed, or never was");
-  if (await table.holds.isLapsed(offered)) {
+  if (await table.isLapsed(offered)) {
     await table.drop([offered]);
     throw noSuchTransfer(token, `it was not received within ${offered.transfer?.expiresMs} ms`);
   }
   session.throwIfOver();
-  const { holds } = table;
-  await holds.createReceipt(id, session.holder.id);
+  await table.createReceipt(id, session.holder.id);
   let mine: TableRequest | undefined;
   let entry;
   try {
@@ -53,16 +52,16 @@ async function take(table: RequestTable, token: string, session: Session): Promi
     // has changed the request since, and the drop has no effect.
     if (isHoldfastError(error, "OUTCOME_UNKNOWN") && mine !== undefined)
       await table.drop([mine]).catch(() => undefined);
-    else await holds.removeReceipt(id, session.holder.id);
+    else await table.removeReceipt(id, session.holder.id);
     throw error;
   }
   const taken = entry?.state.requests.find((request) => request.id === id && request.holder === session.holder.id);
   if (taken === undefined) {
-    await holds.removeReceipt(id, session.holder.id);
+    await table.removeReceipt(id, session.holder.id);
     throw noSuchTransfer(token, "another process has received it, or it has lapsed");
   }
   // If the offer stays, it does no harm: it belongs to no other request, and is swept once its request is over.
-  await holds.removeOffer(id, { secretHash }).catch(() => undefined);
+  await table.removeOffer(id, { secretHash }).catch(() => undefined);
   return taken;
 }
 

@@ -47,7 +47,7 @@ async function releaseOnce(grant: Grant): Promise<void> {
     // it any more. If this fails, the table retries it.
     const removal = table.release(grant.id);
     await (wasHeld ? removal : removal.catch(() => undefined));
-    await table.holds.removeReceipt(grant.id, grant.session.holder.id);
+    await table.removeReceipt(grant.id, grant.session.holder.id);
   } finally {
     grant.leaveQueue();
   }

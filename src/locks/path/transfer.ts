@@ -29,7 +29,7 @@ export async function transfer(
     await interop?.leave(grant);
     monitor.forget(grant);
     grant.giveUp();
-    await table.holds.removeReceipt(grant.id, grant.session.holder.id);
+    await table.removeReceipt(grant.id, grant.session.holder.id);
     grant.leaveQueue();
     return token;
   });
@@ -42,7 +42,7 @@ async function offer(grant: Grant, expiresMs: number): Promise<string> {
   grant.session.throwIfOver();
   const secret = randomName(table.ground.ports.random.bytes(16));
   const made = { secretHash: hashOf(secret), expiresMs: Math.min(Math.ceil(expiresMs), Number.MAX_SAFE_INTEGER) };
-  await table.holds.createOffer(grant.id, made);
+  await table.createOffer(grant.id, made);
   let entry;
   try {
     entry = await table.append((state, { change }) => {
@@ -54,12 +54,11 @@ async function offer(grant: Grant, expiresMs: number): Promise<string> {
     });
   } catch (error) {
     // Keep the offer file only if the table may contain the offer, which expires by that file.
-    if (!isHoldfastError(error, "OUTCOME_UNKNOWN"))
-      await table.holds.removeOffer(grant.id, made).catch(() => undefined);
+    if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) await table.removeOffer(grant.id, made).catch(() => undefined);
     throw error;
   }
   if (entry === undefined) {
-    await table.holds.removeOffer(grant.id, made);
+    await table.removeOffer(grant.id, made);
     throw grant.loseAsDropped();
   }
   return `${grant.id}.${secret}`;

@@ -70,7 +70,7 @@ async function upgradeRequest(
       if (!isAnnounced) continue;
       const [{ id }] = blockers as [TableRequest];
       try {
-        await waiter.wait(table.holds.pathOf(id), () => table.isOver(id), deadline);
+        await waiter.wait(table.markOf(id), () => table.isOver(id), deadline);
       } catch (error) {
         throw error === expired ? await timedOut(blockers) : error;
       }

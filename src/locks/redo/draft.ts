@@ -167,7 +167,7 @@ export class RedoDraft {
     if (!isOneRename(redo.steps)) {
       // Syncs the hold file too: without it the redo would count as done, and its staged content
       // would remain.
-      const holds = parentOf(this.#table.holds.pathOf(grant.id));
+      const holds = parentOf(this.#table.markOf(grant.id));
       const staged = this.#steps.filter(({ step }) => step.kind === "in").map(({ directory }) => directory);
       const made = this.#isFlat ? [] : [...staged, this.#directory];
       for (const directory of [...made, parentOf(this.#directory), holds]) await syncNames(this.#disk, directory);

@@ -93,7 +93,7 @@ export async function waitForBlockers(
   // wakes one waiter instead of all.
   for (let last = left.at(-1); last !== undefined; last = left.at(-1)) {
     const { id } = last;
-    if ((await waiter.wait(table.holds.pathOf(id), () => table.isOver(id), deadline)) === "over") {
+    if ((await waiter.wait(table.markOf(id), () => table.isOver(id), deadline)) === "over") {
       left = left.slice(0, -1);
       continue;
     }

@@ -1,18 +1,30 @@
-// The lock table of a directory: its requests are in a rolling chain, its marks are hold files, `holds/<id>`, and
-// changes of holders are staged as redos.
-import { ensureDirectory } from "../../durable/publish/directory.ts";
+// The lock table of a directory: its requests are in a rolling chain, its marks are hold files, and changes of holders
+// are staged as redos.
+//
+// The directory `holds/` has three kinds of files: the hold files of requests, `<id>`; files of offers,
+// `<id>.<hash>.transfer`; and receipts of transferred requests, `<receiver>.<…>.received`.
+import { ensureDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { isStillThere } from "../../durable/publish/publish.ts";
 import { RollingChain, type RollingChainOptions } from "../../durable/chain/rolling-chain.ts";
 import { isUnwritable } from "../../ports/disk-error.ts";
 import { findLeftovers, hasLiveHolds, removeLeftovers } from "./leftovers.ts";
-import { HoldFiles } from "./hold-files.ts";
 import { findTree } from "../naming/lock-names.ts";
 import { applyRedo, emptyTrash, stuckError } from "../redo/apply.ts";
 import { redoDirectory, type RedoFiles, type Redo } from "../redo/redo.ts";
 import { findStat } from "../redo/preflight.ts";
-import { emptyTable, tableKind, type TableRequest, type TableState, checkTable, tableDeltas } from "./request.ts";
+import {
+  emptyTable,
+  tableKind,
+  type TableRequest,
+  type TableState,
+  checkTable,
+  tableDeltas,
+  type Transfer,
+} from "./request.ts";
 import { RequestTable } from "./request-table.ts";
+import { withServerClock } from "../../durable/liveness/server-age.ts";
+import { createUniqueFile } from "../../durable/publish/unique-file.ts";
 
 export interface LockTableOptions {
   /** The root of the tree that redos change. Default: the tree for which the ground was created. */
@@ -24,13 +36,12 @@ export interface LockTableOptions {
 
 export class LockTable extends RequestTable {
   declare readonly ground: Ground;
-  declare readonly holds: HoldFiles;
   override readonly redoFiles: RedoFiles;
   #chain!: RollingChain<TableState>;
   #hasDeltas = false;
 
   protected constructor(ground: Ground, root: string | undefined) {
-    super(ground, new HoldFiles(ground));
+    super(ground);
     this.redoFiles = { ports: ground.ports, root, directory: ground.layout.directory };
   }
 
@@ -93,6 +104,66 @@ export class LockTable extends RequestTable {
     return await hasLiveHolds(this.ground);
   }
 
+  override markOf(id: string): string {
+    return `${this.ground.layout.directory}/holds/${id}`;
+  }
+
+  protected override async hasMark(id: string): Promise<boolean> {
+    return await isStillThere(this.ground.staging, this.markOf(id));
+  }
+
+  protected override async removeMark(id: string): Promise<void> {
+    await unlinkIfThere(this.ground.staging.disk, this.markOf(id));
+  }
+
+  /**
+   * Created before the table says that the request waits for a receiver: the offer expires by the stamp of this file.
+   */
+  override async createOffer(id: string, transfer: Transfer): Promise<void> {
+    await createUniqueFile(this.ground.staging.disk, this.#offerOf(id, transfer), new Uint8Array(), { sync: false });
+  }
+
+  override async removeOffer(id: string, transfer: Pick<Transfer, "secretHash">): Promise<void> {
+    await unlinkIfThere(this.ground.staging.disk, this.#offerOf(id, transfer));
+  }
+
+  /**
+   * Created before a hold is received. A hold file is named after the process that acquired it, and the names of
+   * these files show whether a living process holds anything. The receipt carries the receiver's name.
+   */
+  override async createReceipt(id: string, receiver: string): Promise<void> {
+    if (isMadeBy(id, receiver)) return;
+    await createUniqueFile(this.ground.staging.disk, this.#receiptOf(id, receiver), new Uint8Array(), { sync: false });
+  }
+
+  /** Never fails: a receipt that stays only says that its process holds something, and is swept once that is over. */
+  override async removeReceipt(id: string, receiver: string): Promise<void> {
+    if (isMadeBy(id, receiver)) return;
+    await unlinkIfThere(this.ground.staging.disk, this.#receiptOf(id, receiver)).catch(() => undefined);
+  }
+
+  /**
+   * True if no process accepted an offered hold in time. Compares two stamps of the server, so that no machine's
+   * clock decides.
+   */
+  override async isLapsed({ id, transfer }: Pick<TableRequest, "id" | "transfer">): Promise<boolean> {
+    if (transfer === undefined) return false;
+    const { staging } = this.ground;
+    return await withServerClock(staging, async (clock) => {
+      const ageMs = await clock.findAgeMs(this.#offerOf(id, transfer));
+      return ageMs === undefined || ageMs > transfer.expiresMs;
+    });
+  }
+
+  /** Each offer has its own file: if several shared one name, a client could confuse a new one with an old one. */
+  #offerOf(id: string, { secretHash }: Pick<Transfer, "secretHash">): string {
+    return `${this.markOf(id)}.${secretHash}.transfer`;
+  }
+
+  #receiptOf(id: string, receiver: string): string {
+    return `${this.markOf(`${receiver}.${id.split(".")[1]}`)}.received`;
+  }
+
   /**
    * Like `standing`, for display to people. If the disk is not writable, opens the files on a share, where the answer
    * may be stale.
@@ -104,7 +175,8 @@ export class LockTable extends RequestTable {
       if (!isUnwritable(error)) throw error;
     }
     const left: R[] = [];
-    for (const request of requests) if (await this.holds.canOpen(request.id)) left.push(request);
+    for (const request of requests)
+      if (await this.ground.ports.disk.canOpen(this.markOf(request.id))) left.push(request);
     return left;
   }
 
@@ -143,4 +215,8 @@ export class LockTable extends RequestTable {
     if (root === undefined) throw stuckError(directory, "it is not known of which tree the locks are");
     await applyRedo({ ports, directory, root }, redo);
   }
+}
+
+function isMadeBy(id: string, holder: string): boolean {
+  return id.startsWith(`${holder}.`);
 }

@@ -35,37 +35,16 @@ const untidyMax = 32;
 
 type Entry = RollingEntry<TableState>;
 
-/** The marks of the requests. A directory stores them as hold files. */
-export interface Holds {
-  /** Returns the path of the mark: an append creates it there, and a waiter listens there for its removal. */
-  pathOf(id: string): string;
-  /** True while the mark of the request exists. False is never a stale answer. */
-  isThere(id: string): Promise<boolean>;
-  /** Ends the request. */
-  remove(id: string): Promise<void>;
-  /** Called before the table says that the request waits for a receiver. The time of the offer starts then. */
-  createOffer(id: string, transfer: Transfer): Promise<void>;
-  removeOffer(id: string, transfer: Pick<Transfer, "secretHash">): Promise<void>;
-  /** Called before a hold is received: records that a process holds a request that another one made. */
-  createReceipt(id: string, receiver: string): Promise<void>;
-  /** Never fails. */
-  removeReceipt(id: string, receiver: string): Promise<void>;
-  /** Returns true if no process accepted an offered hold in time, by the clock of the server. */
-  isLapsed(request: Pick<TableRequest, "id" | "transfer">): Promise<boolean>;
-}
-
 export abstract class RequestTable {
   readonly ground: Liveness;
-  readonly holds: Holds;
   /** The directory in which holders stage changes of a tree. Undefined for locks without a tree. */
   readonly redoFiles: RedoFiles | undefined = undefined;
   protected readonly pending: PendingTableChanges;
   readonly #group = new GroupAppend((group) => this.#appendGroup(group));
   #tidyAt = untidyMax;
 
-  protected constructor(ground: Liveness, holds: Holds) {
+  protected constructor(ground: Liveness) {
     this.ground = ground;
-    this.holds = holds;
     this.pending = new PendingTableChanges({
       clock: ground.ports.clock,
       append: () => this.append((state) => state),
@@ -74,6 +53,22 @@ export abstract class RequestTable {
   }
 
   protected abstract get chain(): StateChain<TableState>;
+
+  /** Returns the path of a request's mark: an append creates it there, and a waiter listens there for its removal. */
+  abstract markOf(id: string): string;
+  /** True while the mark of the request exists. False is never a stale answer. */
+  protected abstract hasMark(id: string): Promise<boolean>;
+  /** Ends the request. */
+  protected abstract removeMark(id: string): Promise<void>;
+  /** Called before the table says that the request waits for a receiver. The time of the offer starts then. */
+  abstract createOffer(id: string, transfer: Transfer): Promise<void>;
+  abstract removeOffer(id: string, transfer: Pick<Transfer, "secretHash">): Promise<void>;
+  /** Called before a hold is received: records that a process holds a request that another one made. */
+  abstract createReceipt(id: string, receiver: string): Promise<void>;
+  /** Never fails. */
+  abstract removeReceipt(id: string, receiver: string): Promise<void>;
+  /** Returns true if no process accepted an offered hold in time, by the clock of the server. */
+  abstract isLapsed(request: Pick<TableRequest, "id" | "transfer">): Promise<boolean>;
 
   /** Removes what dead holders left. */
   abstract sweep(): Promise<void>;
@@ -123,8 +118,8 @@ export abstract class RequestTable {
     let id = "";
     const append = async (): Promise<Entry | undefined> =>
       await this.append((state, stamp) => change(state, { ...stamp, id }), {
-        keepAs: () => this.holds.pathOf((id = `${holder.id}.${this.newName()}`)),
-        discardKept: () => this.holds.remove(id),
+        keepAs: () => this.markOf((id = `${holder.id}.${this.newName()}`)),
+        discardKept: () => this.removeMark(id),
       });
     let entry;
     try {
@@ -155,7 +150,7 @@ export abstract class RequestTable {
     // Note it before the unlink: whatever its outcome, this process no longer acts under the request.
     this.pending.noteOver(id);
     try {
-      await this.holds.remove(id);
+      await this.removeMark(id);
     } catch (error) {
       // The request may still exist, and only an append can end it now.
       this.pending.noteUnwanted(id);
@@ -183,7 +178,7 @@ export abstract class RequestTable {
 
   async isOver(id: string): Promise<boolean> {
     if (this.pending.isOver(id)) return true;
-    if (await this.holds.isThere(id)) return false;
+    if (await this.hasMark(id)) return false;
     this.pending.noteOver(id);
     return true;
   }
@@ -201,8 +196,7 @@ export abstract class RequestTable {
       const { holder } = request;
       if (request.transfer === undefined && !states.has(holder))
         states.set(holder, await this.ground.stateOf(holder, options));
-      const isDead =
-        request.transfer === undefined ? states.get(holder) === "dead" : await this.holds.isLapsed(request);
+      const isDead = request.transfer === undefined ? states.get(holder) === "dead" : await this.isLapsed(request);
       if (isDead) this.pending.condemn(request);
       else left.push(request);
     }
@@ -229,11 +223,10 @@ export abstract class RequestTable {
     // Complete its redos before removing its hold file: others take a missing hold file as proof that all its effects
     // are done.
     for (const redo of state.redos) if (redo.request === request.id) await this.#recover(redo);
-    await this.holds.remove(request.id);
+    await this.removeMark(request.id);
     this.pending.noteOver(request.id);
     // If this file stays, it does no harm: it says nothing about a request that is over.
-    if (request.transfer !== undefined)
-      await this.holds.removeOffer(request.id, request.transfer).catch(() => undefined);
+    if (request.transfer !== undefined) await this.removeOffer(request.id, request.transfer).catch(() => undefined);
   }
 
   /**

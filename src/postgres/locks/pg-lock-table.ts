@@ -1,25 +1,39 @@
 // PgLockTable: the lock table of one store in a database. It follows the rules of every table; its
-// requests are in a chain, and its marks are rows. It has no tree, so nothing is committed under
-// its holds.
+// requests are in a chain, and its marks are rows, which their owners delete to release them. It has no
+// tree, so nothing is committed under its holds.
 import type { StateChain } from "../../durable/chain/state-chain.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Redo } from "../../locks/redo/redo.ts";
-import { emptyTable, tableKind, type TableState } from "../../locks/table/request.ts";
+import { emptyTable, tableKind, type TableState, type TableRequest, type Transfer } from "../../locks/table/request.ts";
 import { RequestTable } from "../../locks/table/request-table.ts";
 import type { PgGround } from "../liveness/pg-ground.ts";
 import { PgChain } from "./pg-chain.ts";
-import { PgHolds } from "./pg-holds.ts";
+
+/** The server writes its log at least this often. A crash undoes whatever it had not written. */
+const unsyncedMs = 10_000;
+/** The pause after a repeated removal that failed because the server stays away. */
+const repeatMs = 1000;
+
+interface Removal {
+  readonly id: string;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
 
 export class PgLockTable extends RequestTable {
   declare readonly ground: PgGround;
-  declare readonly holds: PgHolds;
   readonly #chain: PgChain<TableState>;
+  #removals: Removal[] = [];
+  #isRemoving = false;
+  /** Recent removals, with their times. */
+  readonly #removed = new Map<string, number>();
+  /** How often a connection was lost. */
+  #losses = 0;
 
   private constructor(ground: PgGround, chain: PgChain<TableState>) {
-    const { database, ports, signals, part } = ground;
-    const awaited = (): string => this.#awaited;
-    super(ground, new PgHolds({ database, clock: ports.clock, signals, part, awaited }));
+    super(ground);
     this.#chain = chain;
+    ground.database.onLost(() => this.#removeAgain());
   }
 
   /** Opens the table `name` of a store. */
@@ -45,6 +59,117 @@ export class PgLockTable extends RequestTable {
     const { location } = this.ground;
     const message = `${location}: its lock table has the change ${redo.id} of a tree, which only a folder can have.`;
     throw holdfastError("CORRUPT", message, { path: location });
+  }
+
+  override markOf(id: string): string {
+    return `hold/${this.ground.part}/${id}`;
+  }
+
+  protected override async hasMark(id: string): Promise<boolean> {
+    const { database, part } = this.ground;
+    return (await database.query("select 1 from hf_hold where p = $1 and id = $2", [part, id])).length > 0;
+  }
+
+  /**
+   * Removes a hold. Concurrent callers share one transaction, which is not synced: the next holder
+   * syncs its own append, and with it all earlier transactions. If a crash of the server undoes a
+   * release, this process repeats it.
+   */
+  protected override removeMark(id: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#removals.push({ id, resolve, reject });
+      if (!this.#isRemoving) void this.#removeAll();
+    });
+  }
+
+  /** Starts the time of the offer now, by the clock of the server. */
+  override async createOffer(id: string): Promise<void> {
+    const { database, part } = this.ground;
+    await database.query("update hf_hold set offered = clock_timestamp() where p = $1 and id = $2", [part, id]);
+  }
+
+  override async removeOffer(_id: string, _transfer: Pick<Transfer, "secretHash">): Promise<void> {
+    // An offer has no mark to remove: the next one overwrites its time.
+  }
+
+  override async createReceipt(): Promise<void> {
+    // No receipt is needed: the table records the holder of the request, and no slot of it can be
+    // torn.
+  }
+
+  override async removeReceipt(): Promise<void> {
+    // See `createReceipt`.
+  }
+
+  override async isLapsed({ id, transfer }: Pick<TableRequest, "id" | "transfer">): Promise<boolean> {
+    if (transfer === undefined) return false;
+    const { database, part } = this.ground;
+    const [row] = await database.query<{ is_lapsed: boolean }>(
+      `select coalesce(extract(epoch from clock_timestamp() - offered) * 1000 > $3, true) as is_lapsed
+         from hf_hold where p = $1 and id = $2`,
+      [part, id, transfer.expiresMs],
+    );
+    return row?.is_lapsed ?? true;
+  }
+
+  async #removeAll(): Promise<void> {
+    this.#isRemoving = true;
+    await Promise.resolve();
+    while (this.#removals.length > 0) {
+      const batch = this.#removals.splice(0);
+      try {
+        await this.#delete(batch.map(({ id }) => id));
+        for (const { resolve } of batch) resolve();
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    this.#isRemoving = false;
+  }
+
+  async #delete(ids: readonly string[]): Promise<void> {
+    const { database, ports, signals, part } = this.ground;
+    const list = ids.map((id) => database.literal(id)).join(", ");
+    const losses = this.#losses;
+    // Several statements in one text are one transaction.
+    await database.query(
+      `set local synchronous_commit = off;
+       delete from hf_hold where p = ${part} and id in (${list});
+       ${signals.notify(`'hold/${part}/' || x.id`)} from unnest(array[${list}]) x(id) where ${this.#awaited}`,
+    );
+    const nowMs = ports.clock.monotonicMs();
+    for (const [id, atMs] of this.#removed) {
+      if (nowMs - atMs < unsyncedMs) break;
+      this.#removed.delete(id);
+    }
+    for (const id of ids) {
+      this.#removed.set(id, nowMs);
+      signals.wake(this.markOf(id));
+    }
+    // The server may have crashed after its answer, before this process read it.
+    if (losses !== this.#losses) this.#removeAgain();
+  }
+
+  /**
+   * Repeats recent removals, which a crash of the server may have undone: others would wait for
+   * these requests until this process ends.
+   */
+  #removeAgain(): void {
+    this.#losses++;
+    const ids = [...this.#removed.keys()];
+    this.#removed.clear();
+    if (ids.length > 0) void this.#repeat(ids);
+  }
+
+  async #repeat(ids: readonly string[]): Promise<void> {
+    const { database, ports } = this.ground;
+    // A process that closed its store gave up all that it held.
+    while (!database.isClosed)
+      try {
+        return await this.#delete(ids);
+      } catch {
+        await ports.clock.sleep(repeatMs, { background: true });
+      }
   }
 
   /**

@@ -118,6 +118,33 @@ describe("a box on PostgreSQL", () => {
     expect(await site.stored()).toEqual([`ticket ${id}`]);
   });
 
+  it("acknowledgements that share a commit succeed or fail one by one", async () => {
+    const site = await makePgBoxes();
+    const box = await site.open();
+    const [p, database] = [await site.part(), await site.database()];
+    await listOf(box.publishMany(["kept", "lost", "again", "kept too"].map((key) => ({ files: { a: key }, key }))));
+    const taken = (await Promise.all(numbers(1, 4).map(() => box.take()))).map((delivery) => delivery!);
+    const [, lost, again] = taken;
+    await database.query("update hf_ticket set serial = -1 where p = $1 and id = $2", [p, lost!.id]);
+    await database.query(
+      `insert into hf_done (p, key, replays, id, claims, holder, serial, result)
+         select p, key, replays, 'another', 1, '', 0, '{"result":"first"}' from hf_ticket where p = $1 and id = $2`,
+      [p, again!.id],
+    );
+    for (const batch of [taken.slice(0, 2), taken.slice(2)]) {
+      const answers = await Promise.allSettled(batch.map((delivery) => delivery.ack("second")));
+      const failed = answers.flatMap((answer) => (answer.status === "rejected" ? [answer.reason as unknown] : []));
+      expect(failed).toMatchObject(batch.includes(lost!) ? [{ code: "CLAIM_LOST", id: lost!.id }] : []);
+    }
+    const found = await Promise.all(taken.map(({ id }) => box.find(id)));
+    expect(found).toMatchObject([
+      { state: "archive", result: "second", duplicate: false },
+      { state: "processing" },
+      { state: "archive", result: "first", duplicate: true },
+      { state: "archive", result: "second", duplicate: false },
+    ]);
+  });
+
   it("refuses publishes and claims beyond its limits", async () => {
     const site = await makePgBoxes();
     const box = await site.open({ limits: { tickets: 2, bytes: 1000, inFlight: 1 } });

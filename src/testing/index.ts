@@ -43,4 +43,4 @@ export type { FaultKind, Trouble } from "./sim/call.ts";
 export type { InjectedErrors } from "./sim/disk-call.ts";
 export type { CrashProfile, Profile } from "./sim/persistence.ts";
 export type { Quirks, ServerQuirks } from "./sim/server.ts";
-export { createSimulation, type Simulation, type SimulationOptions } from "./sim/simulation.ts";
+export { createSimulation, windowsQuirks, type Simulation, type SimulationOptions } from "./sim/simulation.ts";

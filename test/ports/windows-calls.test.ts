@@ -1,6 +1,16 @@
 // The calls on Windows, over a real directory whose calls fail as those of Windows do. Where these
 // failures come from, only Windows and Wine show.
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Volume } from "../../src/ports/disk.ts";
@@ -19,8 +29,9 @@ const isDirectory = (path: string): boolean => statSync(path, { throwIfNoEntry: 
 const likeWindows: FileCalls = renaming({
   ...blockingCalls,
   rename: (from, to) => {
-    if (isDirectory(to) || (isDirectory(from) && statSync(to, { throwIfNoEntry: false })) || to.startsWith(`${from}/`))
-      throw failing("EPERM");
+    if (isDirectory(to) || to.startsWith(`${from}/`)) throw failing("EPERM");
+    // A directory replaces a file.
+    if (isDirectory(from)) rmSync(to, { force: true });
     return blockingCalls.rename(from, to);
   },
   unlink: (path) => {

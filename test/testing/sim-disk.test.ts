@@ -520,6 +520,15 @@ describe("a file system that does not keep its promises", () => {
     await m1.rename("/d", "/f");
   });
 
+  it("lets a directory replace a file with filesYield", async () => {
+    const bench = new Bench({ filesYield: true });
+    const m1 = bench.disk("m1");
+    await m1.mkdir("/d");
+    await make(m1, "/a");
+    await m1.rename("/d", "/a");
+    expect(bench.state).toBe("a/");
+  });
+
   it("keeps a file for one that does not share it, with unshared", async () => {
     const bench = new Bench({ unshared: ["m2"] });
     const [m1, scanner] = [bench.disk("m1"), bench.disk("m2")];

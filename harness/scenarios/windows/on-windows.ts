@@ -6,7 +6,7 @@ import { errnoOf, findIfThere } from "../../../src/ports/disk-error.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { actor, type Actor, type ActorContext, type Scenario } from "../../../src/testing/explorer/scenario.ts";
-import { windowsQuirks } from "../../../src/testing/sim/server.ts";
+import { windowsQuirks } from "../../../src/testing/sim/simulation.ts";
 
 /** What a known-wrong variant leaves out. */
 export interface WindowsWay {
@@ -105,12 +105,16 @@ function windowsDisk({ disk, clock }: Ports, { isRuled = () => true, explainsRen
     createFile: (path, bytes, options) =>
       run({ operation: "create", path }, () => disk.createFile(path, bytes, options), rules.making(path)),
     link: (from, path) => run({ operation: "link", path, from }, () => disk.link(from, path), rules.making(path)),
-    rename: (from, path) =>
-      run(
-        { operation: "rename", path, from },
-        () => disk.rename(from, path),
-        explainsRenames ? rules.renaming(from, path) : undefined,
-      ),
+    rename: async (from, path) => {
+      const call = { operation: "rename", path, from };
+      if (!explainsRenames || !(await isRuled(call.operation, from, disk)))
+        return await run(call, () => disk.rename(from, path));
+      try {
+        await rules.rename(from, path, () => asOfNode(disk.rename(from, path)));
+      } catch (error) {
+        throw toDiskError(error, call.operation, path);
+      }
+    },
     unlink: (path) => run({ operation: "unlink", path }, () => disk.unlink(path), rules.unlinking(path)),
     mkdir: (path) => run({ operation: "mkdir", path }, () => disk.mkdir(path), rules.making(path)),
     rmdir: (path) => run(ofDirectory("rmdir", path), () => disk.rmdir(path)),

@@ -73,6 +73,8 @@ export interface ServerQuirks {
   readonly busyRenames?: boolean;
   /** A rename onto a directory fails with EPERM, even onto an empty one. */
   readonly directoriesStay?: boolean;
+  /** A directory that is renamed onto a file replaces it. */
+  readonly filesYield?: boolean;
   /**
    * Processes that open files without sharing them: meanwhile no process can open, rename, replace or
    * remove such a file, and they cannot open one that another process has open: EBUSY.
@@ -105,9 +107,6 @@ export interface ServerQuirks {
    */
   readonly watch?: "hints" | "any time" | "silent";
 }
-
-/** What Windows does and Linux does not. `unshared` names the processes that behave like a virus scanner. */
-export const windowsQuirks: ServerQuirks = { pendingDeletes: true, busyRenames: true, directoriesStay: true };
 
 /** @deprecated Use `ServerQuirks`. */
 export type Quirks = ServerQuirks;
@@ -296,6 +295,7 @@ export class SimServer {
     this.#mustNotBeBusy(from, "rename");
     this.#mustNotBeBusy(to, "rename");
     this.#mustBeMovable(moved, replaced, to.path);
+    if (this.quirks.filesYield && moved.kind === "directory" && replaced?.kind === "file") this.tree.unlink(to);
     this.tree.rename(from, to);
     this.#persistence.changed(
       { directory: to.directory, name: to.name, node: moved },

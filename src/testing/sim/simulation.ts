@@ -9,6 +9,14 @@ import type { CrashProfile } from "./persistence.ts";
 import { createSimPorts } from "./process.ts";
 import { SimServer, type ServerQuirks } from "./server.ts";
 
+/** What Windows does and Linux does not. `unshared` names the processes that behave like a virus scanner. */
+export const windowsQuirks: ServerQuirks = {
+  pendingDeletes: true,
+  busyRenames: true,
+  directoriesStay: true,
+  filesYield: true,
+};
+
 /** Options of `createSimulation`. */
 export interface SimulationOptions {
   /** The disks that a power cut may leave. Default `ext4-ordered`. */

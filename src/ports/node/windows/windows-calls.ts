@@ -122,6 +122,19 @@ export class WindowsRules {
     };
   }
 
+  /**
+   * A directory that is renamed onto a file replaces it on Windows. So the target is looked up
+   * first. A file that gets the name between the look and the rename is lost.
+   */
+  async rename(from: string, to: string, call: () => Answer<void>): Promise<void> {
+    const checked = async (): Promise<void> => {
+      if ((await this.kindOf(from)) === "directory" && (await this.kindOf(to)) === "file")
+        throw Object.assign(new Error("ENOTDIR"), { code: "ENOTDIR" });
+      await call();
+    };
+    await this.run({ operation: "rename", path: to, from }, checked, this.renaming(from, to));
+  }
+
   unlinking(path: string): Explanation {
     return async () => ((await this.kindOf(path)) === "directory" ? "EISDIR" : undefined);
   }
@@ -204,8 +217,7 @@ export function windowsCalls(calls: FileCalls, options: WindowsOptions = {}): Fi
         throw meaning === undefined ? error : named(error, meaning);
       }
     },
-    rename: (from, to) =>
-      run({ operation: "rename", path: to, from }, () => calls.rename(from, to), rules.renaming(from, to)),
+    rename: (from, to) => rules.rename(from, to, () => calls.rename(from, to)),
     unlink: (path) => run({ operation: "unlink", path }, () => calls.unlink(path), rules.unlinking(path)),
     rmdir: (path) =>
       run(

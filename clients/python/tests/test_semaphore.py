@@ -319,62 +319,44 @@ sys.stdin.read()
             child.stdout.close()
         self.assertEqual(sorted(won), list(range(rounds)))
 
-    def test_counting_processes_that_are_killed_lose_no_update(self):
+    def test_processes_of_which_some_are_killed_hold_the_lock_one_at_a_time(self):
         member = """
 import os, random, sys, time
 from holdfast import Semaphore
-lock, file = sys.argv[1:]
+
+lock, journal = sys.argv[1:]
+note = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 while True:
     with Semaphore(lock, retry=0.002, fsync=False).acquire():
-        try:
-            os.close(os.open(file + ".inside", os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            # Only a process that was killed inside leaves it.
-            pid = int(open(file + ".who").read() or 0)
-            try:
-                os.kill(pid, 0)
-                state = open("/proc/%d/stat" % pid).read().rsplit(") ", 1)[1][0] if os.path.exists("/proc") else "?"
-                if state not in "ZX":
-                    print("two holders")
-            except (ProcessLookupError, FileNotFoundError):
-                pass
-        open(file + ".who", "w").write(str(os.getpid()))
+        os.write(note, b"begin %d\\n" % os.getpid())
         time.sleep(random.random() / 500)
-        os.unlink(file + ".inside")
-        print("counted")
+        os.write(note, b"end %d\\n" % os.getpid())
 """
-        file = os.path.join(self.directory, "count")
-        children, counted = [], []
-
-        def listen(child):
-            for line in child.stdout:
-                counted.append(line)
-
-        threads = []
-
-        def add():
-            child = start(member, self.path, file)
-            children.append(child)
-            threads.append(threading.Thread(target=listen, args=(child,)))
-            threads[-1].start()
-
-        for _ in range(3):
-            add()
+        journal = Path(self.directory, "journal")
+        journal.write_text("")
+        children, killed = [start(member, self.path, str(journal)) for _ in range(3)], set()
         for _ in range(6):
-            before = len(counted)
-            while len(counted) < before + 20:
+            before = journal.stat().st_size
+            while journal.stat().st_size < before + 500:
                 time.sleep(0.01)
-            children[-1].kill()
-            children[-1].wait()
-            add()
+            children[0].kill()
+            children[0].wait()
+            children[0].stdout.close()
+            killed.add(str(children.pop(0).pid))
+            children.append(start(member, self.path, str(journal)))
         for child in children:
             child.kill()
             child.wait()
-        for thread in threads:
-            thread.join()
-        for child in children:
             child.stdout.close()
-        self.assertNotIn("two holders\n", counted)
+        inside = None
+        for line in journal.read_text().splitlines():
+            what, pid = line.split()
+            if what == "begin":
+                self.assertTrue(inside is None or inside in killed, "%s while %s was inside" % (line, inside))
+                inside = pid
+            else:
+                self.assertEqual(inside, pid)
+                inside = None
         self.assertAcquires()
 
 

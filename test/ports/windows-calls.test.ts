@@ -186,6 +186,30 @@ it("a directory with an open file in it is waited for, and is RESOURCE_BUSY then
   await expect(rename).rejects.toMatchObject({ code: "RESOURCE_BUSY", errno: "EBUSY", path: join(root, "f") });
 });
 
+describe("the name of a removed file that stays open", () => {
+  const refuse = (): never => {
+    throw failing("EPERM");
+  };
+  const hidden: FileCalls = { ...blockingCalls, lstat: refuse, stat: refuse, isThere: refuse, open: refuse };
+
+  it("is RESOURCE_BUSY for each call, because its directory can be listed", async () => {
+    const path = join(makeScratch(), "a");
+    writeFileSync(path, "");
+    for (const call of [
+      (disk: NodeDisk) => disk.canOpen(path),
+      (disk: NodeDisk) => disk.stat(path),
+      (disk: NodeDisk) => disk.open(path, "read"),
+      (disk: NodeDisk) => disk.open(path, "create"),
+    ])
+      await expect(call(openDisk(hidden).disk)).rejects.toMatchObject({ code: "RESOURCE_BUSY", path });
+  });
+
+  it("is a lack of permission where not even its directory can be listed", async () => {
+    const { disk } = openDisk({ ...hidden, listSome: refuse });
+    await expect(disk.stat(join(makeScratch(), "a"))).rejects.toMatchObject({ code: "NO_PERMISSION" });
+  });
+});
+
 describe("a lack of permission", () => {
   it("is reported soon where nothing has the name that is to be made", async () => {
     const refuse = (): never => {

@@ -82,8 +82,11 @@ export class WindowsRules {
           throw await this.#asPosix(error, isOfDirectory ? `${path}/.` : path, from);
         const waitMs = waitsMs[tries];
         if (waitMs === undefined) {
-          // A directory is not moved while a file below it is open, and Windows says EPERM then.
-          const isBusy = errno === "EBUSY" || (from !== undefined && (await this.#isMoving(operation, from)));
+          // Windows says EPERM for a directory with an open file below, and for a removed file.
+          const isBusy =
+            errno === "EBUSY" ||
+            (from !== undefined && (await this.#isMoving(operation, from))) ||
+            (await this.#isRemoved(path));
           throw isBusy ? busy(operation, path, error) : error;
         }
         if (meaning === undefined) await this.#wait(waitMs);
@@ -137,6 +140,16 @@ export class WindowsRules {
 
   unlinking(path: string): Explanation {
     return async () => ((await this.kindOf(path)) === "directory" ? "EISDIR" : undefined);
+  }
+
+  /** True for the name of a file that was removed and is still open: only its directory tells of it. */
+  async #isRemoved(path: string): Promise<boolean> {
+    if ((await this.kindOf(path)) !== "hidden") return false;
+    try {
+      return (await this.#looks.listSome(dirname(path), 1)).length > 0;
+    } catch {
+      return false;
+    }
   }
 
   async #isMoving(operation: string, from: string): Promise<boolean> {

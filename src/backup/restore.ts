@@ -15,13 +15,14 @@ import {
 import { linkOnce, renameOnce } from "../durable/publish/publish.ts";
 import { inParallel } from "../durable/wait/in-parallel.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
+import { findUnportable } from "../format/name.ts";
 import { textOf, objectOf } from "../format/decoding.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../format/record.ts";
 import { followLinks } from "../locks/naming/follow-path.ts";
 import { emptyTable, tableKind } from "../locks/table/request.ts";
 import { diskError, hasErrno } from "../ports/disk-error.ts";
-import type { Disk } from "../ports/disk.ts";
+import type { Disk, Volume } from "../ports/disk.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import { openNodePorts } from "../ports/node/ports.ts";
 import type { Ports } from "../ports/ports.ts";
@@ -163,6 +164,7 @@ class Restoring {
     const entries: Entry[] = [];
     for await (const entry of entriesOf(this.#target, manifest, sha256)) entries.push(entry);
     mustFit(entries, this.#target.shown);
+    mustBeNameable(entries, this.#disk.volume);
     const fencesAbove = await this.#make(entries);
     await this.#removeOthers(entries);
     for (const each of this.#made) await syncNames(this.#disk, each);
@@ -380,6 +382,17 @@ function mustFit(entries: readonly Entry[], where: string): void {
     for (let end = entry.path.lastIndexOf("/"); end > 0; end = entry.path.lastIndexOf("/", end - 1))
       if ((kinds.get(entry.path.slice(0, end)) ?? "directory") !== "directory") throw unfit(entry.path, where);
     if (entry.kind === "same" && kinds.get(entry.of) !== "file") throw unfit(entry.path, where);
+  }
+}
+
+/** Throws INVALID_PATH for a name that the disk would refuse or change. Exported for tests. */
+export function mustBeNameable(entries: readonly Pick<Entry, "path">[], { hasWindowsNames }: Volume): void {
+  if (!hasWindowsNames) return;
+  for (const { path } of entries) {
+    const fault = findUnportable(path);
+    if (fault === undefined) continue;
+    const message = `The backup has ${JSON.stringify(path)}, and ${JSON.stringify(fault.name)} cannot be a name here: ${fault.why}. Nothing was restored. Restore it on Linux, and rename the file.`;
+    throw holdfastError("INVALID_PATH", message, { path });
   }
 }
 

@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { mustBeNameable } from "../../src/backup/restore.ts";
 import { Ground } from "../../src/durable/liveness/ground.ts";
 import { openFiles } from "../../src/files/index.ts";
 import { FolderFiles } from "../../src/files/files.ts";
@@ -177,6 +178,15 @@ describe("a file with a name that Windows refuses", () => {
     await expect(openPathLocks(makeScratch(), wrong)).rejects.toThrow(TypeError);
     await expect(openStore(join(makeScratch(), "s"), wrong)).rejects.toThrow(TypeError);
   });
+});
+
+it("a backup with a name that Windows does not accept is not restored there", () => {
+  const elsewhere: Volume = { kind: "local", type: "ext4", mountOptions: [] };
+  mustBeNameable([{ path: "files/a?b" }], elsewhere);
+  mustBeNameable([{ path: "files/a-b" }], windows);
+  expect(() => mustBeNameable([{ path: "files/a-b" }, { path: "files/nul.txt" }], windows)).toThrowError(
+    expect.objectContaining({ code: "INVALID_PATH", path: "files/nul.txt" }),
+  );
 });
 
 it("a semaphore refuses a name that Windows does not accept, instead of waiting for it", async () => {

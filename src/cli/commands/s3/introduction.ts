@@ -26,7 +26,7 @@ export function introductionText(introduction: Introduction): string {
 AWS CLI:
   export AWS_ACCESS_KEY_ID=${accessKeyId} AWS_SECRET_ACCESS_KEY=${secret} AWS_DEFAULT_REGION=${region}
   aws --endpoint-url ${url} s3 mb s3://${bucket}
-  aws --endpoint-url ${url} s3 cp README.md s3://${bucket}/
+  echo hello | aws --endpoint-url ${url} s3 cp - s3://${bucket}/hello.txt
 
 AWS SDK for JavaScript:
   const client = new S3Client({ endpoint: "${url}", region: "${region}", forcePathStyle: true, credentials: { accessKeyId: "${accessKeyId}", secretAccessKey: "${secret}" } });

@@ -6,7 +6,16 @@ import { measure } from "./measure.mjs";
 import { openBench } from "./place.mjs";
 import { printRates, tableOfRates } from "./report.mjs";
 import { recorder, writeResult } from "./result.mjs";
-import { isHelpWanted, isListWanted, isPageWanted, isQuick, isWanted, jsonFile, wishes } from "./settings.mjs";
+import {
+  isHelpWanted,
+  isListWanted,
+  isPageWanted,
+  isQuick,
+  isWanted,
+  jsonFile,
+  mistakes,
+  wishes,
+} from "./settings.mjs";
 
 // To add a group: write a file that exports a function of the bench, and add a line here. The name
 // before the colon is the capability. Loaded late: the peers that a group imports may have to be
@@ -100,6 +109,10 @@ HOLDFAST_BENCH_ROWS=1000000 is the size of the log, box and bucket of postgres:s
 HOLDFAST_BENCH_DIR is where the directories are made; default: the one for temporary files.
 Peers of the hand-off: BullMQ where redis-server is installed, SKIP LOCKED where PostgreSQL is. Processor time needs Linux.`);
   process.exit(0);
+}
+if (mistakes.length > 0) {
+  console.error(`An unknown option, or one without its value: ${mistakes.join(", ")}. See --help.`);
+  process.exit(2);
 }
 const meant = (name, wish) => wish === "all" || name === wish || name.startsWith(`${wish}:`);
 const unknown = wishes.filter((wish) => !names.some((name) => meant(name, wish)));

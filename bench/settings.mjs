@@ -1,19 +1,22 @@
 // What the command line asks of a run. Child processes inherit it.
 import { parseArgs } from "node:util";
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  strict: false,
-  options: {
-    quick: { type: "boolean" },
-    seconds: { type: "string" },
-    only: { type: "string" },
-    json: { type: "string" },
-    page: { type: "boolean" },
-    list: { type: "boolean" },
-    help: { type: "boolean", short: "h" },
-  },
-});
+const options = {
+  quick: { type: "boolean" },
+  seconds: { type: "string" },
+  only: { type: "string" },
+  json: { type: "string" },
+  page: { type: "boolean" },
+  list: { type: "boolean" },
+  help: { type: "boolean", short: "h" },
+};
+// Not strict: workers have arguments of their own. The run itself refuses `mistakes`.
+const { values, positionals, tokens } = parseArgs({ options, allowPositionals: true, strict: false, tokens: true });
+
+/** Options that are unknown or lack their value. */
+export const mistakes = tokens
+  .filter(({ kind, name, value }) => kind === "option" && (options[name]?.type !== "boolean") === (value === undefined))
+  .map(({ rawName }) => rawName);
 
 if (values.quick) process.env.HOLDFAST_BENCH_QUICK = "1";
 if (values.seconds !== undefined) process.env.HOLDFAST_BENCH_SECONDS = values.seconds;

@@ -8,7 +8,7 @@ const realDisk = "the real disk";
 /** Returns the paths of the files, from `root`. */
 export function testFilesOf(root) {
   const units = ["src", "harness"].flatMap((folder) =>
-    readdirSync(join(root, folder), { recursive: true })
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
       .filter((path) => path.endsWith(".test.ts"))
       .map((path) => `${folder}/${path}`),
   );

@@ -32,8 +32,8 @@ async function liveFrom(first: number): Promise<number> {
     tell({ kind: "opened" });
     for (; !existsSync(finish); count++) {
       for (let index = 0; index < parts.length; index++) {
-        const part = parts[(turn + index) % parts.length];
-        await Promise.all(callers.map((caller) => part?.(`${name}-${count}-${caller}`)));
+        const part = parts[(turn + index) % parts.length]!;
+        await Promise.all(callers.map((caller) => part(`${name}-${count}-${caller}`)));
       }
       tell({ kind: "round" });
       // Time passes: a slower kind of process gets its turn.

@@ -37,10 +37,10 @@ export const rateHeadings = ["what", "rate, ×", "CPU, ×", "rate", "CPU", "oper
 export function cellsOfRate({ name, rateRatio, cpuRatio, rate, cpuUs, operations, notes }) {
   return [
     name,
-    ratio(rateRatio),
-    ratio(cpuRatio),
-    `${Math.round(rate).toLocaleString("en")}/s`,
-    `${Math.round(cpuUs).toLocaleString("en")} µs`,
+    cell(rateRatio, ratio),
+    cell(cpuRatio, ratio),
+    cell(rate, (value) => `${Math.round(value).toLocaleString("en")}/s`),
+    cell(cpuUs, (value) => `${Math.round(value).toLocaleString("en")} µs`),
     operations,
     notes.join("; "),
   ];
@@ -73,9 +73,13 @@ export function verdict(target, isMet) {
   return `target ${target}: ${isMet ? "met" : "missed"}`;
 }
 
-/** Four digits: more are noise, and a file that is compared with the next one should not be longer. */
+/** Four digits: more are noise. Null if a round was too short for a single call or tick: JSON has no infinity. */
 function rounded(value) {
-  return Number(value.toPrecision(4));
+  return Number.isFinite(value) ? Number(value.toPrecision(4)) : null;
+}
+
+function cell(value, print) {
+  return value === null ? "–" : print(value);
 }
 
 /** A target is a rate, or a processor time, as a ratio to another contender; or a number of operations. */

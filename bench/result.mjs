@@ -4,6 +4,7 @@
 // Result:     { format, date, command, isQuick, machine, versions, comparisons, tables, curves }
 // Comparison: { group, title, baseline, rows: [{ name, rateRatio, cpuRatio, rate, cpuUs, operations, notes }] }
 //             Ratios to the row that `baseline` names; `rate` is calls a second, `cpuUs` processor time of a call.
+//             A figure is null if it could not be measured.
 // Table:      { group, title, headings, rows: [{ name, figures, notes }] }, for what is no rate
 // Curve:      { part, title, unit, calls: [{ name, points: [{ size, ms, cpuUs }] }] }
 import { execFileSync } from "node:child_process";

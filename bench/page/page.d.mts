@@ -16,7 +16,7 @@ interface Comparison {
   readonly baseline: string;
   readonly rows: readonly Rate[];
 }
-interface Rate extends Record<"rateRatio" | "cpuRatio" | "rate" | "cpuUs", number> {
+interface Rate extends Record<"rateRatio" | "cpuRatio" | "rate" | "cpuUs", number | null> {
   readonly name: string;
   readonly operations: string;
   readonly notes: readonly string[];

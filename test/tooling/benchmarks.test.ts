@@ -30,6 +30,7 @@ const result: Result = {
       baseline: "wx, unlink",
       rows: [
         { name: "path lock", rateRatio: 0.5, cpuRatio: 2, rate: 5_000, cpuUs: 200, ...rate },
+        { name: "flock(1)", rateRatio: null, cpuRatio: null, rate: 0, cpuUs: null, ...rate },
         { name: "wx, unlink", rateRatio: 1, cpuRatio: 1, rate: 10_000, cpuUs: 100, ...rate },
       ],
     },
@@ -77,7 +78,8 @@ describe("the writer of the page", () => {
         .split("\n")
         .slice(2)
         .map((line) => line.split("|")[1]?.trim()),
-    ).toEqual(["**locks: acquire and release**", "wx, unlink", "path lock"]);
+    ).toEqual(["**locks: acquire and release**", "wx, unlink", "path lock", "flock(1)"]);
+    expect(rates).toMatch(/flock\(1\) +\| – +\| – +\| 0\/s +\| – +\|/);
     expect(rates).toMatch(/path lock +\| 0.50 × +\| 2.00 × +\| 5,000\/s +\| 200 µs +\| 2 sync/);
   });
 

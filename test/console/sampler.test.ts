@@ -78,3 +78,26 @@ test("a log that a program is about to create is no problem, and is shown once i
     await watched.close();
   }
 });
+
+test("a lock that was waited for is shown as acquired at its grant, not at its request", async () => {
+  const directory = makeScratch();
+  await using store = await openStore(directory);
+  await using rival = await openStore(directory);
+  const watched = new WatchedStore(store);
+  const sampler = new Sampler(watched);
+  try {
+    const hold = await (await store.locks()).acquire("shelves", { mode: "tree" });
+    const granted = (await rival.locks()).acquire("shelves/north.md", { timeoutMs: 60_000 });
+    await vi.waitFor(async () => expect((await sampler.sample()).locks[0]?.waiting).toHaveLength(1), 10_000);
+    const releasedMs = Date.now();
+    await hold.release();
+    await using _hold = await granted;
+    sampler.expire();
+    await sampler.sample();
+    const acquired = sampler.activity.filter(({ what }) => what === "acquired");
+    expect(acquired).toMatchObject([{ subject: "shelves/north.md" }]);
+    expect(acquired[0]?.at.getTime()).toBeGreaterThanOrEqual(releasedMs);
+  } finally {
+    await watched.close();
+  }
+});

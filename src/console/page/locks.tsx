@@ -2,10 +2,11 @@
 import type { JSX } from "preact";
 import { useData } from "./api.ts";
 import { ask } from "./dialog.tsx";
-import { duration } from "./format.ts";
+import { ago, duration } from "./format.ts";
 import type { Holder, Lock } from "./model.ts";
 import type { ViewProps } from "./page.tsx";
 import { Badge, HolderName, LifeBadge, Panel, plural, Table, Text, Time, Trouble, Waiting } from "./parts.tsx";
+import { plainOf } from "./visible-text.ts";
 
 interface Semaphore {
   readonly path: string;
@@ -128,9 +129,28 @@ function LockCard({
         )}
       </p>
       <p class="quiet">
-        {mode === "tree" ? "this path and everything below" : "this path"} · for{" "}
-        {duration(Date.now() - Date.parse(since))}, since <Time at={since} /> · fence {fence} · {leaseOf(holder)}
+        {mode === "tree" ? "this path and everything below" : "this path"} · requested {ago(since)}, at{" "}
+        <Time at={since} /> · fence {fence} · {leaseOf(holder)}
       </p>
+      {allowActions ? (
+        <button
+          type="button"
+          class="danger"
+          onClick={() =>
+            ask({
+              title: "Release a lock by force",
+              subject: name,
+              verb: "Release by force",
+              isDangerous: true,
+              consequence: `The process ${nameOf(holder)} loses its locks on this path. It is not stopped: it notices the loss, and everything that it commits through Holdfast from now on is refused. What it writes without Holdfast is not held back. ${waiting.length > 0 ? "The next process that waits gets the lock." : ""}`,
+              requests: [{ action: "actions/release", body: { path } }],
+              onDone,
+            })
+          }
+        >
+          Release …
+        </button>
+      ) : null}
       {waiting.map((each) => (
         <p class="waiter">
           <Badge tone="warn">waits</Badge> <HolderName holder={each.holder} /> waits{" "}
@@ -144,31 +164,16 @@ function LockCard({
           <span class="quiet">({each.shared ? "shared" : "exclusive"})</span>
         </p>
       ))}
-      {allowActions ? (
-        <button
-          type="button"
-          class="danger"
-          onClick={() =>
-            ask({
-              title: "Release a lock by force",
-              subject: name,
-              verb: "Release by force",
-              isDangerous: true,
-              consequence: `The process ${holder.pid} on ${holder.host} loses its locks on this path. It is not stopped: it notices the loss, and everything that it commits through Holdfast from now on is refused. What it writes without Holdfast is not held back. ${waiting.length > 0 ? "The next process that waits gets the lock." : ""}`,
-              requests: [{ action: "actions/release", body: { path } }],
-              onDone,
-            })
-          }
-        >
-          Release …
-        </button>
-      ) : null}
     </div>
   );
+}
+
+function nameOf({ name, pid, host }: Holder): string {
+  return name === undefined || name === "" ? `${pid} on ${host}` : `${plainOf(name)} (pid ${pid} on ${host})`;
 }
 
 function leaseOf({ leaseMs, lastSeenAt }: Holder): string {
   if (leaseMs === undefined) return "no lease: held until its process ends";
   const left = leaseMs - (Date.now() - Date.parse(lastSeenAt));
-  return `lease ${duration(leaseMs)}, ${left > 0 ? `${duration(left)} left unless it beats` : "overdue"}`;
+  return `lease ${duration(leaseMs)}, ${left > 0 ? `${duration(left)} left without another heartbeat` : "overdue"}`;
 }

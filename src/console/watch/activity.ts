@@ -64,17 +64,22 @@ export function lockActivity(before: readonly HeldLock[], now: readonly HeldLock
     by: nameOf(holder),
     ...(tag === undefined ? {} : { detail: tag }),
   });
+  const requestOf = ({ path, holder, since }: HeldLock["waiting"][number]): string =>
+    `${holder.id} ${since.getTime()} ${path}`;
+  const waiters = new Set(before.flatMap(({ waiting }) => waiting.map(requestOf)));
   const activity: Activity[] = [];
   for (const lock of now) {
     const old = known.get(keyOf(lock));
     known.delete(keyOf(lock));
-    if (old === undefined) activity.push({ ...common(lock), at: lock.since, what: "acquired" });
-    const waited = new Set(old?.waiting.map(({ holder, since }) => `${holder.id} ${since.getTime()}`));
-    for (const { path, holder, since } of lock.waiting)
-      if (!waited.has(`${holder.id} ${since.getTime()}`))
+    // `since` is the time of the request: a lock that was waited for was acquired later.
+    if (old === undefined)
+      activity.push({ ...common(lock), at: waiters.has(requestOf(lock)) ? at : lock.since, what: "acquired" });
+    const waited = new Set(old?.waiting.map(requestOf));
+    for (const request of lock.waiting)
+      if (!waited.has(requestOf(request)))
         activity.push({
-          ...common({ ...lock, path, holder }),
-          at: since,
+          ...common({ ...lock, path: request.path, holder: request.holder }),
+          at: request.since,
           what: "waits",
           detail: `for ${nameOf(lock.holder)}`,
         });

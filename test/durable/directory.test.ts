@@ -8,7 +8,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { join } from "node:path/posix";
 import { describe, expect, it } from "vitest";
 import {
   ensureDirectory,

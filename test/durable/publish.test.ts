@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join } from "node:path/posix";
 import { beforeEach, describe, expect, it } from "vitest";
 import { canLinkFrom, putIfAbsent, replace } from "../../src/durable/publish/publish.ts";
 import { diskError } from "../../src/ports/disk-error.ts";

@@ -9,7 +9,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { join } from "node:path/posix";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { removeTree } from "../../src/durable/publish/directory.ts";
 import { FolderFiles } from "../../src/files/files.ts";

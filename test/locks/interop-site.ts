@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path/posix";
 import { openPathLocks, type PathLocks, type PathLocksOptions } from "../../src/locks/index.ts";
 
 export class InteropSite {

@@ -2,7 +2,7 @@
 // records.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join } from "node:path/posix";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { slotKind } from "../../src/durable/chain/epoch.ts";
 import { encodeRecord } from "../../src/format/record.ts";

@@ -1,6 +1,6 @@
 // Path locks on the real disk: the contract, and what only a folder promises.
 import { mkdir, readdir, readFile, rename, rm, symlink, truncate, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join } from "node:path/posix";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { PathHold } from "../../src/locks/path/path-hold.ts";

@@ -1,7 +1,7 @@
 // Redo on the real disk: all of it or nothing, whichever process completes it, and what is refused
 // before the commit.
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join } from "node:path/posix";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { PathHold } from "../../src/locks/path/path-hold.ts";
 import type { RedoDraft } from "../../src/locks/redo/draft.ts";

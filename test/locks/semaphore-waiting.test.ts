@@ -1,7 +1,7 @@
 // Waiting for a semaphore: whose turn it is, when it ends, and what the one is told who waited in
 // vain.
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join } from "node:path/posix";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { parseLockFile, Semaphore } from "../../src/locks/index.ts";

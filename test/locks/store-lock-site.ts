@@ -1,11 +1,11 @@
 // Directories with a store lock of a given kind, in this process and in others.
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join } from "node:path/posix";
 import { onTestFinished } from "vitest";
 import { encodeRecord } from "../../src/format/record.ts";
 import { openStoreLock, type StoreLock, type StoreLockOptions } from "../../src/locks/index.ts";
 import { startChild, type Child } from "../durable/child.ts";
-import { makeScratch } from "../sites/scratch.ts";
+import { asHoldfastWrites, makeScratch } from "../sites/scratch.ts";
 
 const locks = new URL("../../dist/locks/index.js", import.meta.url).href;
 
@@ -58,7 +58,8 @@ export function startLocker(directory: string, program: string, ...args: string[
 /** Every file below a directory with its content; directories end in a slash. */
 export function treeOf(directory: string): Record<string, string> {
   const found: Record<string, string> = {};
-  for (const name of readdirSync(directory, { recursive: true, encoding: "utf8" })) {
+  for (const entry of readdirSync(directory, { recursive: true, encoding: "utf8" })) {
+    const name = asHoldfastWrites(entry);
     const path = join(directory, name);
     if (statSync(path).isDirectory()) found[`${name}/`] = "";
     else found[name] = readFileSync(path, "utf8");

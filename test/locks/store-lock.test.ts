@@ -2,7 +2,7 @@
 // comes from, and what a caller may rely on.
 import { existsSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { join } from "node:path/posix";
 import { describe, expect, it, vi } from "vitest";
 import { openPathLocks, type BlockingLock, type StoreLock } from "../../src/locks/index.ts";
 import { makeScratch } from "../sites/scratch.ts";

@@ -38,8 +38,9 @@ export class Bed {
   readonly fault: string;
   /** Run known-wrong variants where there are any. */
   readonly sabotage: boolean;
+  /** Where logs and results go. */
+  readonly work: string;
   readonly #scratch: string;
-  readonly #work: string;
   #directories = 0;
 
   private constructor({ kind, root, scratch, work, minutes, repeat, mount, sabotage, fault }: BedOptions) {
@@ -50,7 +51,7 @@ export class Bed {
     this.sabotage = sabotage;
     this.fault = fault;
     this.#scratch = scratch;
-    this.#work = work;
+    this.work = work;
     const server = new servers[kind]({ scratch, work });
     this.server = server;
     const options = mount === "advised" ? server.advised : mount === "plain" ? "" : mount;
@@ -116,7 +117,7 @@ export class Bed {
 
   /** Writes down what a person may want to know afterwards. */
   log(text: string): void {
-    appendFileSync(join(this.#work, "bed.log"), `${new Date().toISOString()} ${text}\n`);
+    appendFileSync(join(this.work, "bed.log"), `${new Date().toISOString()} ${text}\n`);
   }
 
   /** Writes down what the guests are doing, for a person who looks for a reason afterwards. */
@@ -134,7 +135,7 @@ export class Bed {
     ].join("\n");
     await Promise.all(
       this.guests.map(async (guest) => {
-        const path = join(this.#work, `${guest.name}-${label.replaceAll(/\W+/g, "-")}.txt`);
+        const path = join(this.work, `${guest.name}-${label.replaceAll(/\W+/g, "-")}.txt`);
         const text = await guest.shell(ask, answerMsMax).catch((error: unknown) => String(error));
         writeFileSync(path, text);
       }),

@@ -28,6 +28,7 @@ const ofServer: Readonly<Record<ServerKind, readonly Need[]>> = {
     ["cifs-utils", "mount.cifs"],
     ["samba", "smbd"],
     ["smbclient", "smbclient"],
+    ["python3-samba", "/usr/lib/python3/dist-packages/samba/__init__.py"],
   ],
 };
 const directories = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];

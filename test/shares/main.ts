@@ -10,6 +10,7 @@ import { Report, type Scenario } from "./scenario.ts";
 import { contracts } from "./scenarios/contracts.ts";
 import { cost } from "./scenarios/cost.ts";
 import { diskTruths } from "./scenarios/disk-truths.ts";
+import { foreignHandles } from "./scenarios/foreign-handles.ts";
 import { hotKeyScenarios } from "./scenarios/hot-key.ts";
 import { mountAndDoctor } from "./scenarios/mount-and-doctor.ts";
 import { s3Gateways } from "./scenarios/s3-gateways.ts";
@@ -18,7 +19,7 @@ import { workScenarios } from "./scenarios/work.ts";
 /** In this order: what is learned of the mount comes before what stands on it. */
 const scenarios: readonly Scenario[] = [
   ...[mountAndDoctor, ...diskTruths, cost, ...contracts],
-  ...[...hotKeyScenarios, s3Gateways, ...workScenarios],
+  ...[...hotKeyScenarios, s3Gateways, ...workScenarios, ...foreignHandles],
 ];
 
 interface Result {

@@ -2,12 +2,13 @@
 // holder of its own.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join } from "node:path/posix";
 import { Ground } from "../../src/durable/liveness/ground.ts";
 import { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
+import { asHoldfastWrites } from "./scratch.ts";
 import { changedDisk } from "./disks.ts";
 import { WaitCounter } from "../waiting.ts";
 
@@ -41,7 +42,7 @@ export class LocksWorld {
   }
 
   static async make(): Promise<LocksWorld> {
-    return new LocksWorld(await mkdtemp(join(tmpdir(), "holdfast-locks-")));
+    return new LocksWorld(asHoldfastWrites(await mkdtemp(join(tmpdir(), "holdfast-locks-"))));
   }
 
   async open({

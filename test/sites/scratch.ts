@@ -4,12 +4,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
-/** A new directory that every user can enter; removed when the running test ends. */
+/** A new directory that every user can enter, as Holdfast writes its path; removed when the running test ends. */
 export function makeScratch(): string {
   const directory = mkdtempSync(join(tmpdir(), "holdfast-test-"));
   chmodSync(directory, 0o755);
   onTestFinished(() => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }));
-  return directory;
+  return asHoldfastWrites(directory);
+}
+
+/** Holdfast separates names by `/` on Windows too. */
+export function asHoldfastWrites(path: string): string {
+  return process.platform === "win32" ? path.replaceAll("\\", "/") : path;
 }
 
 /**

@@ -10,6 +10,10 @@ const nativeLock = [
   ...["fs-native-extensions", "require-addon", "which-runtime"],
   ...["bare-addon-resolve", "bare-module-resolve", "bare-semver"],
 ];
+const entries = [
+  "index",
+  ...["durable", "locks", "events", "handoff", "objects", "files"].map((room) => `${room}/index`),
+];
 const listOfTests = "virtual:test-files";
 
 /**
@@ -48,6 +52,12 @@ export async function bundlePrograms(directory, testFiles) {
       ...Object.fromEntries(["torture", "crowd-member", "crowd-audit"].map((name) => [name, join(root, `test/windows/programs/${name}.ts`)])), // prettier-ignore
     },
     output: into,
+  });
+  // For processes that tests start with the built package.
+  await build({
+    ...common,
+    input: Object.fromEntries(entries.map((name) => [name, join(root, `src/${name}.ts`)])),
+    output: { ...into, dir: join(directory, "dist"), entryFileNames: "[name].js", chunkFileNames: "chunks/[name].js" },
   });
   return output;
 }

@@ -3,6 +3,8 @@
 //   npm run test:windows -- --node 22         on one version
 //   npm run test:windows -- --only tests      steps whose name contains the word
 //   npm run test:windows -- --file os-lock    of the tests, the files whose path contains the word
+//   npm run test:windows -- --part redo       of the torture, one part
+//   npm run test:windows -- --operations 500 --kills 20    how much must happen in each torture and each crowd
 //   npm run test:windows -- --keep            keeps the folder with the logs also after a success
 // Where Wine can neither be found nor installed, it says so and ends with 0.
 import { mkdtempSync, rmSync } from "node:fs";
@@ -21,18 +23,21 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const nodeVersions = ["20", "22"];
 const steps = { tests: runTests, torture: runTorture, crowd: runCrowd, mixed: runMixedCrowd };
 const parts = ["chain", "gate", "semaphore", "locks", "redo", "events", "handoff", "objects", "files"];
-/** A run in which little happened proves little. */
-const atLeast = { appends: 500, kills: 20 };
 
 const { values } = parseArgs({
   options: {
     node: { type: "string", multiple: true, default: nodeVersions },
     only: { type: "string", default: "" },
     file: { type: "string", default: "" },
+    part: { type: "string", default: "" },
+    // A run in which nothing happened proves nothing.
+    operations: { type: "string", default: "100" },
+    kills: { type: "string", default: "5" },
     keep: { type: "boolean", default: false },
   },
 });
 
+const atLeast = { appends: Number(values.operations), kills: Number(values.kills) };
 const wine = findOrInstallWine();
 const missing =
   wine === undefined ? "Wine (Debian: apt-get install wine wine64)" : installRuntimes(nodeVersions) ? undefined : "Node for Windows, which npm could not install"; // prettier-ignore
@@ -53,7 +58,11 @@ let failures = 0;
 try {
   const files = testFilesOf(root).filter((file) => file.includes(values.file));
   const programs = await bundlePrograms(join(scratch, "bundle"), files);
-  await Promise.all(prefixes.map((prefix) => runOn(prefix, { programs, files, parts, atLeast })));
+  await Promise.all(
+    prefixes.map((prefix) =>
+      runOn(prefix, { programs, files, parts: parts.filter((part) => part.includes(values.part)), atLeast }),
+    ),
+  );
 } finally {
   endAll();
   if (failures === 0 && !values.keep) rmSync(scratch, { recursive: true, force: true, maxRetries: 5 });

@@ -77,10 +77,8 @@ export async function isStore(disk: Disk, directory: string): Promise<boolean> {
 
 /** Returns the nearest store above `path`; undefined if there is none. */
 export async function findStoreAbove(disk: Disk, path: string): Promise<StoreLayout | undefined> {
-  for (let at = path; at !== "/" && at.includes("/");) {
-    at = parentOf(at);
-    if (at !== "/" && (await isStore(disk, at))) return new StoreLayout(at);
-  }
+  for (let at = parentOf(path); at !== parentOf(at); at = parentOf(at))
+    if (await isStore(disk, at)) return new StoreLayout(at);
   return undefined;
 }
 

@@ -27,7 +27,8 @@ export interface LockRoot {
 export async function findRoot(disk: Disk, path: string): Promise<LockRoot | undefined> {
   const { path: real } = await followLinks(disk, path);
   for (let at = real; ; at = parentOf(at)) {
-    const base = at === "/" ? "" : at;
+    // The root of a file system, or of a drive of Windows, ends with a slash.
+    const base = at.endsWith("/") ? at.slice(0, -1) : at;
     const inside = real.slice(base.length + 1);
     const { record, files, ground } = new StoreLayout(base);
     if (await disk.canOpen(record)) {
@@ -36,7 +37,7 @@ export async function findRoot(disk: Disk, path: string): Promise<LockRoot | und
       return { root: files, path: real.slice(files.length + 1), hasLocks: await disk.canOpen(`${ground}/names.json`) };
     }
     if (await disk.canOpen(`${base}/.holdfast/ground.json`)) return { root: at, path: inside, hasLocks: true };
-    if (at === "/" || !at.includes("/")) return undefined;
+    if (parentOf(at) === at) return undefined;
   }
 }
 

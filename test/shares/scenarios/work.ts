@@ -103,7 +103,7 @@ async function suffer(bed: Bed, crew: Crews, fault: Fault, round: number, report
   return heldUp;
 }
 
-async function withCrews(
+export async function withCrews(
   bed: Bed,
   parts: readonly string[],
   report: Report,

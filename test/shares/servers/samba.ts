@@ -27,11 +27,13 @@ export class Samba implements Server {
   // Without `nolease` a file cannot be opened by two of its names at once: EINVAL, because the
   // client uses one lease key for both.
   readonly advised: string = "closetimeo=0,acregmax=0,acdirmax=1,echo_interval=4,nolease";
+  readonly login: readonly string[];
   readonly #work: string;
   #daemon: Daemon | undefined;
 
   constructor({ work }: Place) {
     this.#work = work;
+    this.login = [join(work, "smb.conf"), bedAddress, "root", password];
     const directory = (name: string): string => {
       const path = join(work, name);
       mkdirSync(path, { recursive: true });

@@ -18,4 +18,6 @@ export interface Server {
    */
   restart(downMs: number): Promise<void>;
   stop(): Promise<void>;
+  /** Configuration, address, user and password for a client that is a program beside the server; SMB only. */
+  readonly login?: readonly string[];
 }

@@ -24,17 +24,16 @@ try {
 process.exit();
 
 /** Works until it must finish, or until its session is over because it was too slow. Returns where to continue. */
-async function liveFrom(first: number): Promise<number> {
-  let count = first;
+async function liveFrom(from: number): Promise<number> {
+  let count = from;
   const store = await openStore(folder, { name, leaseMs, lockTimeoutMs: 60_000 });
   try {
-    const parts = await openParts(store);
+    const inOrder = await openParts(store);
+    const first = turn % inOrder.length;
+    const parts = [...inOrder.slice(first), ...inOrder.slice(0, first)];
     tell({ kind: "opened" });
     for (; !existsSync(finish); count++) {
-      for (let index = 0; index < parts.length; index++) {
-        const part = parts[(turn + index) % parts.length]!;
-        await Promise.all(callers.map((caller) => part(`${name}-${count}-${caller}`)));
-      }
+      for (const part of parts) await Promise.all(callers.map((caller) => part(`${name}-${count}-${caller}`)));
       tell({ kind: "round" });
       // Time passes: a slower kind of process gets its turn.
       if (restMs > 0) await sleep(restMs);

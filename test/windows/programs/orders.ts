@@ -23,6 +23,7 @@ export interface TortureOrders {
   readonly processes: number;
   readonly seed: number;
   readonly parent: string;
+  readonly leaseMs: number;
   readonly blowsEveryMsMax: number;
   readonly atLeast: { readonly appends: number; readonly kills: number };
 }

@@ -16,6 +16,8 @@ const barHeight = 30;
 /** The audits are printed at once: each stays for this long. */
 const auditMs = 1500;
 const endMs = 4000;
+/** A pause of the run is shown for at most this long. */
+const idleMs = 1200;
 
 const cwd = mkdtempSync(join(tmpdir(), "holdfast-recording-"));
 const demo = spawn(process.execPath, [join(import.meta.dirname, "../dist/cli/bin.cjs"), ...command.slice(1)], {
@@ -33,12 +35,12 @@ if (code !== 0) throw new Error(`The demo ended with ${code}:\n${printed.map(({ 
 const isHeading = (text) => text.startsWith("The audit");
 const isVerdict = (text) => text.startsWith("Nothing was lost");
 
-/** The time at which each line is shown: as it came, until the first audit. */
+/** The time at which each line is shown: as it came, except for long pauses and for the audits. */
 function timesOf(lines) {
-  let added = 0;
-  return lines.map(({ text, ms }) => {
-    if (isHeading(text) || isVerdict(text)) added += auditMs;
-    return ms + added;
+  let shown = 0;
+  return lines.map(({ text, ms }, index) => {
+    const waited = Math.min(ms - (lines[index - 1]?.ms ?? 0), idleMs);
+    return (shown += isHeading(text) || isVerdict(text) ? auditMs : waited);
   });
 }
 

@@ -44,7 +44,11 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "suites", include: ["test/**/*.test.ts", "examples/recipes/*.test.ts"], exclude: [...sharingFolders, onPostgres] },
+        test: {
+          name: "suites",
+          include: ["test/**/*.test.ts", "examples/recipes/*.test.ts"],
+          exclude: [...sharingFolders, onPostgres],
+        },
       },
     ],
   },

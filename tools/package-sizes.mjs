@@ -75,12 +75,14 @@ function sum(values) {
   return values.reduce((total, value) => total + value, 0);
 }
 
-const numbersIn = (text) => [...text.matchAll(/\d[\d,.]*/g)].map(([number]) => Number(number.replaceAll(",", "")));
+/** A number that stands alone: not a version, and not part of a name. */
+const figure = /(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*\d)/g;
+const figuresIn = (text) => [...text.matchAll(figure)].map(([number]) => Number(number.replaceAll(",", "")));
 
-/** True if both texts have the same words, and numbers that differ by at most the tolerance. */
+/** True if both texts have the same words, and figures that differ by at most the tolerance. */
 export function isNear(one, other) {
-  const words = (text) => text.replaceAll(/\d[\d,.]*/g, "#").replaceAll(/[\s:-]+/g, " ");
-  const [first, second] = [numbersIn(one), numbersIn(other)];
+  const words = (text) => text.replaceAll(figure, "#").replaceAll(/[\s:-]+/g, " ");
+  const [first, second] = [figuresIn(one), figuresIn(other)];
   return (
     words(one) === words(other) &&
     first.every((number, index) => Math.abs(number - second[index]) <= toleranceMax * Math.max(number, second[index]))

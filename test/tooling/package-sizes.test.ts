@@ -36,5 +36,7 @@ it("an import at the top is loaded at once, and one in a function or a thread la
 it("a table is out of date if a figure is off by more than a tenth, or a row is missing", () => {
   expect(isNear("| `a` | 100 | 1,000 kB |", "| `a`  |  95 | 1,050 kB |")).toBe(true);
   expect(isNear("| `a` | 100 |", "| `a` | 89 |")).toBe(false);
+  expect(isNear("Version 0.2.0 packs 2.7 MB.", "Version 0.2.0 packs 2.8 MB.")).toBe(true);
+  expect(isNear("Version 0.2.0 packs 2.7 MB.", "Version 0.2.1 packs 2.7 MB.")).toBe(false);
   expect(isNear("| `a` | 100 |", "| `a` | 100 |\n| `b` | 100 |")).toBe(false);
 });

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { until } from "../../waiting.ts";
 import { listOf, numbers, positionsOf } from "../../sites/event-logs.ts";
 import { openPgStore, startOwnServer } from "../stores.ts";
-import { lockWaitMs, longestMs, nowUs } from "./waits.ts";
+import { lockWaitMs, nowUs } from "./waits.ts";
 import { leaseMs, World } from "./world.ts";
 
 /** After a fault any work may stand still for so long: the lease of a dead process and ten seconds. */
@@ -159,29 +159,36 @@ export function describeHistory(title: string, { settings = [], expected = [], e
       expect(all.filter(({ ms }) => ms > standstillMs)).toEqual([]);
     });
 
-    /** The longest time between two steps of each ticket: its publication, its attempts, its end. */
+    /**
+     * The times between the steps of each ticket: its publication, its attempts, its end. A step of a ticket that
+     * queued before it starts the wait again: until then, it waited its turn.
+     */
     async function ticketWaits(): Promise<{ what: string; ms: number; atUs: number }[]> {
       const { outages, endUs } = world;
-      const rows = await query<{ grp: string | null; created: number; ends: number; notes: number[] }>(
-        `select t.grp, (extract(epoch from t.created) * 1000)::float8 as created,
-           (extract(epoch from t.settled) * 1000)::float8 as ends,
-           array(select (extract(epoch from n.at) * 1000)::float8 from hf_note n where n.p = t.p and n.id = t.id) as notes
-         from hf_ticket t order by t.grp, t.place`,
+      const rows = await query<{ what: string; steps: number[] }>(
+        `select coalesce(t.grp, 'no group') as what, array(
+             select (extract(epoch from x.at) * 1000)::float8 from (
+               values (t.created), (t.settled) union all
+               select n.at from hf_note n where n.p = t.p and n.id = t.id) x(at) order by 1) as steps
+         from hf_ticket t`,
       );
       // The clock of the server is the wall clock of this machine.
       const offsetUs = nowUs() - 1000 * Date.now();
-      const usOf = (ms: number): number => Math.min(endUs, 1000 * ms + offsetUs);
-      return rows.map(({ grp, created, ends, notes }, index) => {
-        // A ticket of a group waits for the one before it.
-        const before = rows[index - 1];
-        const fromUs = usOf(grp !== null && before?.grp === grp ? Math.max(created, before.ends) : created);
-        const moments = [fromUs, ...notes.map(usOf), usOf(ends)].filter((us) => us >= fromUs);
-        return {
-          what: grp ?? "no group",
-          ms: longestMs(moments, (from, to) => outages.msBetween(from, to)),
-          atUs: fromUs,
-        };
-      });
+      const waits = rows.flatMap(({ what, steps }) =>
+        steps
+          .slice(1)
+          .map((ms, index) => ({ what, fromUs: (steps[index] ?? ms) * 1000 + offsetUs, toUs: ms * 1000 + offsetUs })),
+      );
+      const stepsUs = new Map<string, number[]>();
+      return waits
+        .sort((one, other) => one.fromUs - other.fromUs)
+        .map(({ what, fromUs, toUs }) => {
+          const earlier = stepsUs.get(what) ?? [];
+          const turnUs = earlier.reduce((last, us) => (us <= toUs && us > last ? us : last), fromUs);
+          stepsUs.set(what, earlier);
+          earlier.push(toUs);
+          return { what, ms: outages.msBetween(turnUs, Math.min(toUs, endUs)), atUs: fromUs };
+        });
     }
   });
 }

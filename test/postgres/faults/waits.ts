@@ -46,13 +46,8 @@ export interface LivingHold {
 export function lockWaitMs({ fromUs, toUs }: Wait, holds: readonly LivingHold[], outages: Outages): number {
   const grants = holds.map(({ inUs }) => inUs).filter((us) => us > fromUs && us < toUs);
   const held = holds.map(({ inUs, outUs }) => ({ fromUs: inUs, toUs: outUs }));
-  return longestMs([fromUs, ...grants, toUs], (from, to) => outages.msBetween(from, to, held));
-}
-
-/** Returns the longest stretch between two of these moments. */
-export function longestMs(moments: readonly number[], msBetween: (fromUs: number, toUs: number) => number): number {
-  const sorted = [...moments].sort((one, other) => one - other);
-  return Math.max(0, ...sorted.slice(1).map((us, index) => msBetween(sorted[index] ?? us, us)));
+  const moments = [fromUs, ...grants.sort((one, other) => one - other), toUs];
+  return Math.max(0, ...moments.slice(1).map((us, index) => outages.msBetween(moments[index] ?? us, us, held)));
 }
 
 /** Monotonic, and the same clock in all processes of a machine. */

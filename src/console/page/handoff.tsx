@@ -1,7 +1,7 @@
 // The hand-off: boxes with their counts, tickets with filters, one ticket with its history, and
 // replay and discard of one, a selection, or all that match.
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { addressOf, get, useData, type Parameters } from "./api.ts";
 import { ask } from "./dialog.tsx";
 import { ago, bytes, count, duration } from "./format.ts";
@@ -64,7 +64,7 @@ export function HandoffView({ live, at, allowActions }: ViewProps): JSX.Element 
       {at["id"] === undefined ? (
         <>
           <BoxHead box={box} allowActions={allowActions} onDone={reload} />
-          <TicketList box={box} at={at} allowActions={allowActions} onDone={reload} />
+          <TicketList key={box.name} box={box} at={at} allowActions={allowActions} onDone={reload} />
         </>
       ) : (
         <OneTicket box={box} id={at["id"]} allowActions={allowActions} onDone={reload} />
@@ -138,7 +138,10 @@ function TicketList({
 }): JSX.Element {
   const { name, stats } = box;
   const given = states.find((each) => each === at["state"]);
-  const state: State = given ?? (stats !== undefined && stats.error === 0 ? "incoming" : "error");
+  // Stays when the last failed ticket is replayed: the list must not change under its reader.
+  const opened = useRef<State>(undefined);
+  if (stats !== undefined) opened.current ??= stats.error === 0 ? "incoming" : "error";
+  const state = given ?? opened.current ?? "error";
   const { key = "", group = "", minutes = "", skip } = at;
   const filter: Parameters = { box: name, state, key, group, minutes };
   const { data, error, reload } = useData<Tickets>("tickets", { ...filter, skip }, stats);
@@ -210,7 +213,13 @@ function TicketList({
           caption={`Tickets of the box ${name}, ${stateWords[state].word}`}
           rows={tickets}
           keyOf={({ id }) => id}
-          empty={data.next === undefined ? "No tickets match." : "No tickets on this page match. Look at the next one."}
+          empty={
+            data.next !== undefined
+              ? "No tickets on this page match. Look at the next one."
+              : isFiltered
+                ? "No tickets match."
+                : "No tickets in this state."
+          }
           isCurrent={({ id }) => selected.has(id)}
           columns={[
             ...(canAct
@@ -283,16 +292,20 @@ type Verb = "replay" | "discard";
 const words = {
   replay: {
     verb: "Replay",
-    error: "Each returns to the queue with a new count of attempts, and the next free worker gets it.",
+    error: "returns to the queue with a new count of attempts, and the next free worker gets it.",
     archive:
-      "Each returns to the queue although it is done: its handler runs again, and its result gets a new entry in the ledger.",
+      "returns to the queue although it is done: its handler runs again, and its result gets a new entry in the ledger.",
   },
   discard: {
     verb: "Discard",
-    error: "Each is removed permanently, with its files and its history. Its key can be published again.",
-    archive: "Each is removed permanently, with its files and its history. The ledger keeps its key and its result.",
+    error: "is removed permanently, with its files and its history. Its key can be published again.",
+    archive: "is removed permanently, with its files and its history. The ledger keeps its key and its result.",
   },
 } as const;
+
+function consequenceOf(verb: Verb, from: "error" | "archive", number: number): string {
+  return `${number === 1 ? "It" : "Each"} ${words[verb][from]}`;
+}
 
 interface ActProps {
   readonly verb: Verb;
@@ -315,7 +328,7 @@ function Act({ verb, ids, box, from, label, onDone, subject }: ActProps): JSX.El
         ask({
           title: `${words[verb].verb} ${plural(ids.length, "ticket")}`,
           subject: subject ?? `${plural(ids.length, "ticket")} of the box ${box}`,
-          consequence: words[verb][from],
+          consequence: consequenceOf(verb, from, ids.length),
           verb: words[verb].verb,
           isDangerous: verb === "discard",
           requests: batchesOf(ids).map((some) => ({ action: `actions/${verb}`, body: { box, from, ids: some } })),
@@ -354,7 +367,7 @@ function ActOnAll({
     ask({
       title: `${words[verb].verb} ${isFiltered ? "all that match" : "all"}`,
       subject: `${plural(size, "ticket")} of the box ${String(box)}`,
-      consequence: `${words[verb][state]}${size < allMax || found === undefined ? "" : ` Only these ${count(allMax)} at a time: repeat it for the others.`}`,
+      consequence: `${consequenceOf(verb, state, size)}${size < allMax || found === undefined ? "" : ` Only these ${count(allMax)} at a time: repeat it for the others.`}`,
       verb: `${words[verb].verb} ${count(size)}`,
       isDangerous: verb === "discard",
       requests: bodies.map((body) => ({ action: `actions/${verb}`, body: { box, from: state, ...body } })),
@@ -415,6 +428,7 @@ function OneTicket({
     );
   const { ticket } = data;
   const { key, state, group, priority, producer, createdAt, expiresAt, attempt, holder, duplicate, damaged } = ticket;
+  const reason = state === "archive" ? undefined : ticket.history.at(-1)?.reason;
   const done = (): void => {
     reload();
     onDone();
@@ -435,6 +449,7 @@ function OneTicket({
             ) : null}
             <Facts
               facts={[
+                ["Last reason", reason === undefined ? undefined : <Text value={reason} />],
                 ["Id", <code>{id}</code>],
                 [
                   "Published",
@@ -533,9 +548,9 @@ function Timeline({ ticket }: { ticket: Ticket }): JSX.Element {
         </li>
       ))}
       <li>
-        <StateBadge state={state} />{" "}
+        <span class="quiet">now</span> <StateBadge state={state} />{" "}
         <span class="quiet">
-          now {state === "processing" ? `attempt ${attempt}` : ""}
+          {state === "processing" ? `attempt ${attempt}` : ""}
           {state === "delayed" && notBefore !== undefined ? (
             <>
               due <Time at={notBefore} />

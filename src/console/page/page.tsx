@@ -60,11 +60,19 @@ function App(): JSX.Element {
     document.title = `${title} – Holdfast`;
   }, [title]);
   const nav = useRef<HTMLElement>(null);
-  // In a narrow window the bar scrolls sideways: the name of the view must be seen.
+  // In a narrow window the bar scrolls sideways: the name of the view must be seen. `scrollIntoView` would also make the
+  // Tab key start there, behind the link that skips the bar.
   useEffect(() => {
     const current = nav.current?.querySelector("[aria-current]");
-    current?.scrollIntoView({ block: "nearest", inline: "center" });
+    if (nav.current !== null && current) nav.current.scrollLeft += centreOf(current) - centreOf(nav.current);
   }, [view, me !== undefined]);
+  // A link in the content disappears with its view: Tab goes on in the next one, not at the top of the page.
+  const place = `${view} ${at["id"] ?? ""}`;
+  const shown = useRef(place);
+  useEffect(() => {
+    if (shown.current !== place && document.activeElement === document.body) main.current?.focus();
+    shown.current = place;
+  }, [place]);
   if ((error !== undefined && me === undefined) || live.state === "strange")
     return <Locked error={error ?? "The console was started anew, with another token."} />;
   const allowActions = me?.allowActions === true;
@@ -114,6 +122,11 @@ function App(): JSX.Element {
       <Dialog />
     </>
   );
+}
+
+function centreOf(element: Element): number {
+  const { left, width } = element.getBoundingClientRect();
+  return left + width / 2;
 }
 
 /** Shows how many things in a view need a person. */

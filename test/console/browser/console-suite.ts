@@ -152,6 +152,7 @@ describe("an action", () => {
     await agree(page, "Replay selected (1)", "returns to the queue", "Replay");
     await page.getByText("1 ticket returned to the queue.").waitFor();
     await page.getByRole("link", { name: "label-2" }).click();
+    await page.getByRole("term").filter({ hasText: "Last reason" }).waitFor();
     await page.getByText("No template for label-2").first().waitFor();
     await agree(page, "Discard …", "removed permanently", "Discard");
     await page.getByText("1 ticket removed permanently.").waitFor();
@@ -234,6 +235,28 @@ test("the keyboard alone opens a view, a ticket, and a question", async () => {
   await page.getByRole("dialog").waitFor();
   expect(await page.evaluate(`document.activeElement.closest("dialog") !== null`)).toBe(true);
   await page.keyboard.press("Escape");
+  await page.close();
+});
+
+test("Tab begins before the bar on a new page, and in the content after a link in the content", async () => {
+  const page = await browser.page();
+  await page.goto(running.url);
+  await page.getByRole("heading", { name: "Processes" }).waitFor();
+  await page.keyboard.press("Tab");
+  expect(await page.evaluate("document.activeElement.textContent")).toContain("Skip to the content");
+  await page.getByRole("link", { name: / in labels$/ }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Tickets" }).waitFor();
+  await page.waitForFunction(`document.activeElement.id === "main"`);
+  await page.close();
+});
+
+test("the list of failed tickets stays when the last of them is replayed", async () => {
+  const page = await browser.page();
+  await show(page, "handoff?box=labels", "Last reason");
+  await agree(page, "Replay all …", "returns to the queue", "Replay");
+  await page.getByText("No tickets in this state.").waitFor();
+  expect(await page.getByRole("link", { name: /^failed/ }).getAttribute("aria-current")).not.toBeNull();
   await page.close();
 });
 

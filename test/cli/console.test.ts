@@ -69,7 +69,8 @@ test("in the console of the demo a stranger finds who holds a lock and why a tic
     makeScratch(),
   ]);
   await demo.hasSaid("replay its ticket.");
-  const { port, cookie } = await signIn(/Console: (\S+)/.exec(demo.stderr)?.[1] ?? "");
+  const url = /Console: (\S+)/.exec(demo.stderr)?.[1] ?? "";
+  const { port, cookie } = await signIn(url);
   const get = async (path: string): Promise<string> => (await ask(port, `/api/${path}`, { headers: { cookie } })).text;
   await until(async () => /"tag":"stock-taking".*"waiting":\[\{/.test(await get("locks")));
   await until(async () => (await get("tickets?box=labels&state=error")).includes("out of paper"));
@@ -77,7 +78,7 @@ test("in the console of the demo a stranger finds who holds a lock and why a tic
   expect(page.tickets.map(({ key }) => key)).toEqual(["label-4"]);
   await act(port, cookie, "replay", { box: "labels", from: "error", ids: page.tickets.map(({ id }) => id) });
   await until(async () => (await get("tickets?box=labels&state=archive")).includes(`"printed":"label-4"`));
-  await demo.hasSaid("The console stays open.");
+  await demo.hasSaid(`The console stays open: ${url}`);
   expect(await get("events?log=receipts")).toContain("PieceDone");
   demo.kill("SIGINT");
   expect((await demo.ended).exitCode).toBe(0);

@@ -60,6 +60,7 @@ export function registerDemo(command: Command, run: Run): void {
 
 async function start(flags: DemoFlags, run: Run): Promise<void> {
   const { workstations } = flags;
+  let address = "";
   const result = await runDemo({
     directory: flags.dir,
     workstations,
@@ -69,11 +70,16 @@ async function start(flags: DemoFlags, run: Run): Promise<void> {
     onStart: (directory, isTemporary) => run.output.note(formatStart(workstations, directory, isTemporary)),
     onSecond: (figures) => run.output.note(formatSecond(figures)),
     onLeftBehind: (why) => run.output.note(why),
-    onConsole: flags.console ? (url) => run.output.note(formatConsole(url)) : undefined,
+    onConsole: flags.console
+      ? (url) => {
+          address = url;
+          run.output.note(formatConsole(url));
+        }
+      : undefined,
     onResult: async (found) => {
       run.output.result(found, (page) => formatResult(found, page));
       if (!flags.console) return;
-      run.output.note("The console stays open. Ctrl-C ends the demo.");
+      run.output.note(`The console stays open: ${address}\nCtrl-C ends the demo.`);
       if (!run.signal.aborted) await once(run.signal, "abort");
     },
   });

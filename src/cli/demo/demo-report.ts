@@ -18,6 +18,7 @@ export function formatStart(workstations: number, directory: string, isTemporary
 export function formatConsole(url: string): string {
   return [
     `Console: ${url}`,
+    "It shows one store, the front desk: every workstation sends it a receipt for each piece of work.",
     "Find out who holds the lock on the shelves, why a label was not printed, and replay its ticket.",
     "",
   ].join("\n");

@@ -35,4 +35,13 @@ export const windowsMutants: readonly Mutant[] = [
     ),
     breaks: /EPERM/,
   },
+  {
+    name: "windows: commits with outputs and without share no lock",
+    about: "A directory replaces the entry of another worker, and one key is committed twice.",
+    scenario: scenarioNamed(
+      windowsScenarios({}, { osLocks: "none" }),
+      windowsName("handoff: two tickets of one key and two workers, one with outputs", []),
+    ),
+    breaks: /was committed twice/,
+  },
 ];

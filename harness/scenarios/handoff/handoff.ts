@@ -145,6 +145,18 @@ export function handoffScenarios(steps: Steps = realSteps): Scenario[] {
       isRemoved: (path) => path.startsWith(`${directory}/keys/`),
       actors: { ada: worker(steps), bob: worker(steps) },
     }),
+    handoffScenario({
+      name: "handoff: two tickets of one key and two workers, one with outputs",
+      about: "The same, where the names in the ledger are won by a link and by a rename.",
+      size: "medium",
+      tickets: [keyed],
+      meanwhile: async (ports) => {
+        await ports.disk.unlink(new BoxLayout(directory).key("order 1"));
+        await plant(ports, [keyed]);
+      },
+      isRemoved: (path) => path.startsWith(`${directory}/keys/`),
+      actors: { ada: worker(steps), bob: worker(steps, { hasOutput: true }) },
+    }),
     handoffScenario(
       {
         name: "handoff: two keys that look alike",

@@ -6,6 +6,7 @@ import { outcomeUnknown } from "../../durable/publish/publish.ts";
 import { encodeRecord } from "../../format/record.ts";
 import type { Box } from "../box/box.ts";
 import { entryBytesMax, GroupPut } from "../box/group-put.ts";
+import { inTurn } from "./windows-turn.ts";
 import { blockKind, committedKind, findCommitted, type Committed, type LedgerEntry } from "./ledger.ts";
 
 const triesMax = 3;
@@ -22,7 +23,7 @@ export async function commit(
   committed: Committed,
 ): Promise<LedgerEntry> {
   for (let tries = 1; ; tries++) {
-    if (await groupOf(box).put(session, path, committed)) return { committed };
+    if (await inTurn(box, path, () => groupOf(box).put(session, path, committed))) return { committed };
     const entry = await findCommitted(box, path, { isSure: true });
     if (entry !== undefined) {
       // The entry is synced before the caller acts on it: the process that committed it may not

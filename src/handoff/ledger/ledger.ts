@@ -10,6 +10,7 @@ import { parentOf } from "../../durable/publish/directory.ts";
 import { renameOnce } from "../../durable/publish/publish.ts";
 import { findRecord, findRecordSurely } from "../../durable/publish/record-file.ts";
 import type { Box } from "../box/box.ts";
+import { inTurn } from "./windows-turn.ts";
 import type { ManifestFile } from "../model/manifest.ts";
 
 /** A ticket for another box, published after the commit under the key in its options. */
@@ -126,7 +127,7 @@ export async function commitDirectory(
 ): Promise<LedgerEntry | undefined> {
   await box.ensure(parentOf(path));
   try {
-    if (await renameOnce(box.disk, staged, path)) {
+    if (await inTurn(box, path, () => renameOnce(box.disk, staged, path))) {
       await box.sync(parentOf(path));
       return { committed, directory: path };
     }

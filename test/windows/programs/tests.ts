@@ -18,7 +18,8 @@ const config = {
   sequence: { seed: 1, hooks: "stack" as const, setupFiles: "list" as const },
   chaiConfig: undefined,
   maxConcurrency: 5,
-  testTimeout: 60_000,
+  // One test of a chain waits for refusals, which takes a minute on a busy machine.
+  testTimeout: 120_000,
   hookTimeout: 60_000,
   retry: 0,
   includeTaskLocation: false,

@@ -4,6 +4,8 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { mustBeNameable } from "../../src/backup/restore.ts";
+import { isTop, parentOf } from "../../src/durable/publish/directory.ts";
+import { findStoreAbove } from "../../src/durable/store/store-record.ts";
 import { Ground } from "../../src/durable/liveness/ground.ts";
 import { openFiles } from "../../src/files/index.ts";
 import { FolderFiles } from "../../src/files/files.ts";
@@ -177,6 +179,41 @@ describe("a file with a name that Windows refuses", () => {
     const wrong = { names: "windows" } as unknown as { names: "portable" };
     await expect(openPathLocks(makeScratch(), wrong)).rejects.toThrow(TypeError);
     await expect(openStore(join(makeScratch(), "s"), wrong)).rejects.toThrow(TypeError);
+  });
+});
+
+describe("the root of a drive or of a share", () => {
+  const disk = (stores: readonly string[], asked: string[]): Disk =>
+    ({
+      volume: windows,
+      look: async (path: string) => {
+        asked.push(path);
+        if (!stores.includes(path.replace("//holdfast.json", "/holdfast.json")))
+          throw diskError("ENOENT", "look", path);
+        return { kind: "file" };
+      },
+      readFile: async (path: string) => {
+        throw diskError("ENOENT", "read", path);
+      },
+      canOpen: async () => false,
+    }) as unknown as Disk;
+
+  it("has no parent, and a search for a store ends there", async () => {
+    for (const root of ["C:/", "/"]) expect(parentOf(root)).toBe(root);
+    expect(parentOf("C:/a")).toBe("C:/");
+    for (const root of ["C:/", "/", "//server/share", "//server/share/"]) expect(isTop(disk([], []), root)).toBe(true);
+    expect(isTop({ ...disk([], []), volume: { ...windows, hasWindowsNames: false } }, "//ground/temp")).toBe(false);
+    for (const path of ["C:/a/b", "//server/share/a/b", "C:/", "//server/share"]) {
+      const asked: string[] = [];
+      expect(await findStoreAbove(disk([], asked), path)).toBe(undefined);
+      expect(asked.filter((each) => each.startsWith("//") && !each.startsWith("//server/share"))).toEqual([]);
+    }
+  });
+
+  it("is found as the store of what lies in it", async () => {
+    expect((await findStoreAbove(disk(["C:/holdfast.json"], []), "C:/files/a/b"))?.directory).toBe("C:/");
+    const share = disk(["//server/share/holdfast.json"], []);
+    expect((await findStoreAbove(share, "//server/share/files/a"))?.directory).toBe("//server/share");
   });
 });
 

@@ -11,6 +11,14 @@ export function parentOf(path: string): string {
 }
 
 /**
+ * True if `path` has no parent on this disk. On Windows nothing above `//server/share` is a
+ * directory, and a question for it waits for a server.
+ */
+export function isTop({ volume }: Disk, path: string): boolean {
+  return parentOf(path) === path || (volume.hasWindowsNames === true && /^\/\/[^/]+(\/[^/]*)?\/?$/.test(path));
+}
+
+/**
  * Makes the names in a directory durable. Throws UNSUPPORTED_DISK where the file system cannot:
  * nothing could be acknowledged there.
  */

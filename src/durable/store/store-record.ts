@@ -4,7 +4,7 @@ import { objectOf, textOf } from "../../format/decoding.ts";
 import { fileNameOf } from "../../format/name.ts";
 import type { RecordKind } from "../../format/record.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { isThere, parentOf } from "../publish/directory.ts";
+import { isThere, isTop, parentOf } from "../publish/directory.ts";
 import { decideRecord, findDecision, findRecord } from "../publish/record-file.ts";
 import type { Staging } from "../publish/staging.ts";
 
@@ -77,8 +77,11 @@ export async function isStore(disk: Disk, directory: string): Promise<boolean> {
 
 /** Returns the nearest store above `path`; undefined if there is none. */
 export async function findStoreAbove(disk: Disk, path: string): Promise<StoreLayout | undefined> {
-  for (let at = parentOf(path); at !== parentOf(at); at = parentOf(at))
-    if (await isStore(disk, at)) return new StoreLayout(at);
+  // The root of a drive or of a share may be a store.
+  for (let at = path; !isTop(disk, at);) {
+    at = parentOf(at);
+    if (at !== "/" && (await isStore(disk, at))) return new StoreLayout(at);
+  }
   return undefined;
 }
 

@@ -1,6 +1,6 @@
 // Subject keys in a directory: one small file per subject, decided once among all processes, and
 // replaced by a tombstone when the subject is forgotten.
-import { ensureDirectory, parentOf, syncNames, unlinkIfThere } from "../../durable/publish/directory.ts";
+import { ensureDirectory, isTop, parentOf, syncNames, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { linkOnce, replace } from "../../durable/publish/publish.ts";
 import { findRecord } from "../../durable/publish/record-file.ts";
 import { holdfastError } from "../../errors.ts";
@@ -195,6 +195,6 @@ async function checkOutsideLogs(disk: Disk, path: string): Promise<void> {
       const message = `The keys cannot be in ${path}: it is inside the log ${directory}, so every copy of the log would include its keys. Choose a directory outside the log.`;
       throw holdfastError("INVALID_PATH", message, { path });
     }
-    if (parentOf(directory) === directory) return;
+    if (isTop(disk, directory)) return;
   }
 }

@@ -1,6 +1,6 @@
 // Finds the root to which a path belongs: the nearest directory above it that is a store or has path locks. Creates
 // nothing.
-import { isLink, parentOf } from "../../durable/publish/directory.ts";
+import { isLink, isTop, parentOf } from "../../durable/publish/directory.ts";
 import { findStoreAbove, isStore, StoreLayout } from "../../durable/store/store-record.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Disk } from "../../ports/disk.ts";
@@ -37,7 +37,7 @@ export async function findRoot(disk: Disk, path: string): Promise<LockRoot | und
       return { root: files, path: real.slice(files.length + 1), hasLocks: await disk.canOpen(`${ground}/names.json`) };
     }
     if (await disk.canOpen(`${base}/.holdfast/ground.json`)) return { root: at, path: inside, hasLocks: true };
-    if (parentOf(at) === at) return undefined;
+    if (isTop(disk, at)) return undefined;
   }
 }
 

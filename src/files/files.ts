@@ -33,7 +33,7 @@ import type {
   StampedText,
   WriteOptions,
 } from "./model/file-tree.ts";
-import { noIndex, type IndexQueue } from "./model/index-queue.ts";
+import type { IndexQueue } from "./model/index-queue.ts";
 import { addDirectory } from "./operations/add.ts";
 import { movePath } from "./operations/move.ts";
 import { removePath } from "./operations/remove.ts";
@@ -74,7 +74,7 @@ export class FolderFiles implements FileOperations {
 
   constructor(opened: OpenedTree, options: FolderFilesOptions = {}) {
     const { tree } = opened;
-    const { queue = noIndex, timeoutMs = timeoutMsDefault } = options;
+    const { queue, timeoutMs = timeoutMsDefault } = options;
     this.root = tree.root;
     this.#life = new Lifetime(this.root);
     this.#opened = opened;

@@ -19,6 +19,7 @@ import type { Tree } from "./tree/tree.ts";
 export type IndexSideOptions = FilesOptions & IndexWorkOptions;
 
 export class IndexSide implements IndexQueue, TaskContext {
+  /** False if this process neither indexes nor summarizes. */
   readonly isOn: boolean;
   readonly derived: Derived;
   readonly follower: Follower;

@@ -77,7 +77,6 @@ export async function textsOf(files: FileOperations): Promise<Record<string, str
 
 /** Ends the hold of an `add` when the test says so, as a worker does. */
 export class QueueInHand implements IndexQueue {
-  readonly isOn = true;
   readonly hidden: Change[] = [];
   readonly queued: { readonly change: Change; readonly token?: string | undefined }[] = [];
   readonly indexedWithin: { readonly change: Change; readonly hold: PathHold }[] = [];

@@ -145,7 +145,6 @@ export async function openIndexed(given: Ports, options: OpenIndexOptions = {}):
   const sidecars = new Sidecars(shared, options.VersionClass);
   const context: TaskContext = { ...shared, sidecars };
   const indexing: IndexQueue = {
-    isOn: true,
     hide: ({ from, path, number }) => follower.hide(from ?? path, number),
     enqueue: async (change, { token } = {}) => {
       if (options.isTicketless === true || token === undefined) return "";

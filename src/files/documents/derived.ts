@@ -3,7 +3,6 @@
 import { ensureDirectory, parentOf, removeTree } from "../../durable/publish/directory.ts";
 import { moveOnce } from "../../durable/publish/publish.ts";
 import { randomName } from "../../format/id.ts";
-import { noIndex } from "../model/index-queue.ts";
 import { Snapshots } from "../search/snapshots.ts";
 import { findStamp } from "../tree/found-file.ts";
 import { Stamps } from "../tree/stamps.ts";
@@ -27,7 +26,7 @@ export class Derived {
     const { ports, staging } = tree.ground;
     this.tree = tree;
     this.stamps = new Stamps(tree.disk, ports.clock);
-    this.reader = new TreeReader(tree, this.stamps, noIndex);
+    this.reader = new TreeReader(tree, this.stamps);
     this.documents = new Documents(staging, layout);
     this.outcomes = new Outcomes(staging, layout);
     this.snapshots = new Snapshots(staging, tree.layout.index, ports.host.bootId);

@@ -1,11 +1,9 @@
 // IndexQueue: how the operations of a tree report changes to the index side. The tree knows nothing
-// else about it.
+// else about it. A process that neither indexes nor summarizes has none.
 import type { PathHold } from "../../locks/path/path-hold.ts";
 import type { Change } from "./file-tree.ts";
 
 export interface IndexQueue {
-  /** False: nothing is indexed or summarized, and `add` releases its lock itself. */
-  readonly isOn: boolean;
   /**
    * Called under the lock, after the change was announced and before it is committed. What the
    * change removes (the path of a removal, `from` of a move, the path that an add replaces) must
@@ -25,12 +23,3 @@ export interface IndexQueue {
   /** True if the content with this stamp can be found under this path. */
   isIndexed(path: string, stamp: string): Promise<boolean>;
 }
-
-/** The queue of a tree without an index and without summaries. */
-export const noIndex: IndexQueue = {
-  isOn: false,
-  hide: async () => undefined,
-  enqueue: async () => "",
-  indexWithin: async () => "",
-  isIndexed: async () => false,
-};

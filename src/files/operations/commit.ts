@@ -45,7 +45,8 @@ const glanceMsMax = 250;
 export interface OperationContext {
   readonly tree: Tree;
   readonly reader: TreeReader;
-  readonly queue: IndexQueue;
+  /** Undefined if this process neither indexes nor summarizes. */
+  readonly queue: IndexQueue | undefined;
   /** How long a call waits for its locks, unless it passes its own time. */
   readonly timeoutMs: number;
 }
@@ -188,7 +189,7 @@ async function lock(
 
 async function hide({ queue }: OperationContext, change: Change): Promise<void> {
   try {
-    await queue.hide(change);
+    await queue?.hide(change);
   } catch (error) {
     const path = change.from ?? change.path;
     const message = `The index could not drop ${path}, so the files were not changed. Repair the index, and try again.`;
@@ -207,7 +208,7 @@ async function handOver(
   { within }: OperationCall,
 ): Promise<string> {
   const { tree, queue } = context;
-  if (!queue.isOn) return "";
+  if (queue === undefined) return "";
   // A hold within another one ends with it, and cannot be transferred to another process.
   if (within !== undefined) return await queue.indexWithin(change, hold);
   let token: string;
@@ -227,7 +228,7 @@ async function handOver(
 /** Wakes the index worker. Never fails, because the change log has the change. */
 async function wake({ queue }: OperationContext, change: Change, token?: string): Promise<string> {
   try {
-    return await queue.enqueue(change, { token });
+    return (await queue?.enqueue(change, { token })) ?? "";
   } catch (error) {
     if (!isHoldfastError(error)) throw error;
     return "";

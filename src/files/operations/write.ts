@@ -109,7 +109,7 @@ async function writeContent(
   );
   const located = committed?.change.path ?? path;
   const modifiedAt = new Date(file?.mtimeMs ?? tree.ground.ports.clock.wallMs());
-  const indexed = (await unlessFailed(queue.isIndexed(located, stamp))) ?? false;
+  const indexed = (queue && (await unlessFailed(queue.isIndexed(located, stamp)))) ?? false;
   return { path: located, directory: false, size, modifiedAt, indexed, stamp };
 }
 

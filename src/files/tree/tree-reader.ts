@@ -17,9 +17,9 @@ const readingsMax = 5;
 export class TreeReader {
   readonly #tree: Tree;
   readonly #stamps: Stamps;
-  readonly #queue: Pick<IndexQueue, "isIndexed">;
+  readonly #queue: Pick<IndexQueue, "isIndexed"> | undefined;
 
-  constructor(tree: Tree, stamps: Stamps, queue: Pick<IndexQueue, "isIndexed">) {
+  constructor(tree: Tree, stamps: Stamps, queue?: Pick<IndexQueue, "isIndexed">) {
     this.#tree = tree;
     this.#stamps = stamps;
     this.#queue = queue;
@@ -70,7 +70,7 @@ export class TreeReader {
     if (found.kind === "directory") return infoOf(located, found);
     try {
       const { stamp, stat } = await this.#stamps.get(path);
-      return { ...infoOf(located, stat), indexed: await this.#queue.isIndexed(located, stamp), stamp };
+      return { ...infoOf(located, stat), indexed: await this.#isIndexed(located, stamp), stamp };
     } catch (error) {
       if (hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE", "EISDIR", "ENXIO")) return undefined;
       throw error;
@@ -109,7 +109,11 @@ export class TreeReader {
     const info = infoOf(located, stat);
     const stamp = info.directory ? undefined : this.#stamps.find(stat);
     if (stamp === undefined) return info;
-    return { ...info, indexed: await this.#queue.isIndexed(located, stamp), stamp };
+    return { ...info, indexed: await this.#isIndexed(located, stamp), stamp };
+  }
+
+  async #isIndexed(located: string, stamp: string): Promise<boolean> {
+    return (await this.#queue?.isIndexed(located, stamp)) ?? false;
   }
 
   /** Returns the names in order; empty for a directory that is removed meanwhile. */

@@ -20,7 +20,7 @@ import type { AttemptNote } from "../../handoff/model/handoff.ts";
 import type { Manifest } from "../../handoff/model/manifest.ts";
 import { isOutOfConnections, isLost } from "../connection/failure.ts";
 import type { PgSession } from "../liveness/session.ts";
-import { Batches } from "./batches.ts";
+import { Batches } from "../connection/batches.ts";
 import type { PgPause } from "./pause.ts";
 import type { KeptFolder } from "./payload-paths.ts";
 import type { PgBox } from "./pg-box.ts";

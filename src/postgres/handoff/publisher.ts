@@ -5,7 +5,7 @@ import { describeFile, type Publication, type Published } from "../../handoff/mo
 import { gatherPayload, type Payload } from "../../handoff/publish/payload.ts";
 import { keyOf } from "../connection/text.ts";
 import type { Send } from "../connection/database.ts";
-import { Batches, untilAnswered } from "./batches.ts";
+import { Batches, untilAnswered } from "../connection/batches.ts";
 import { StagedPieces, judgedDead } from "./payload-rows.ts";
 import { checkSize, type PgBox } from "./pg-box.ts";
 

@@ -7,7 +7,7 @@ import type { AttemptNote } from "../../handoff/model/handoff.ts";
 import type { Manifest, ManifestFile } from "../../handoff/model/manifest.ts";
 import type { PgSession } from "../liveness/session.ts";
 import { escaped } from "../connection/text.ts";
-import { Batches, untilAnswered } from "./batches.ts";
+import { Batches, untilAnswered } from "../connection/batches.ts";
 import { StagedOutputs, type SentTicket } from "./outputs.ts";
 import { PayloadPaths, type KeptFolder } from "./payload-paths.ts";
 import { readPieces } from "./payload-rows.ts";

@@ -8,23 +8,23 @@ import { emptyTable, tableKind, type TableState, type TableRequest, type Transfe
 import { RequestTable } from "../../locks/table/request-table.ts";
 import type { PgGround } from "../liveness/pg-ground.ts";
 import { PgChain } from "./pg-chain.ts";
+import { Batches } from "../connection/batches.ts";
 
 /** The server writes its log at least this often. A crash undoes whatever it had not written. */
 const unsyncedMs = 10_000;
 /** The pause after a repeated removal that failed because the server stays away. */
 const repeatMs = 1000;
 
-interface Removal {
-  readonly id: string;
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
-
 export class PgLockTable extends RequestTable {
   declare readonly ground: PgGround;
   readonly #chain: PgChain<TableState>;
-  #removals: Removal[] = [];
-  #isRemoving = false;
+  readonly #removals = new Batches<string, void>(
+    async (ids) => {
+      await this.#delete(ids);
+      return ids.map(() => undefined);
+    },
+    { items: Infinity },
+  );
   /** Recent removals, with their times. */
   readonly #removed = new Map<string, number>();
   /** How often a connection was lost. */
@@ -75,11 +75,8 @@ export class PgLockTable extends RequestTable {
    * syncs its own append, and with it all earlier transactions. If a crash of the server undoes a
    * release, this process repeats it.
    */
-  protected override removeMark(id: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#removals.push({ id, resolve, reject });
-      if (!this.#isRemoving) void this.#removeAll();
-    });
+  protected override async removeMark(id: string): Promise<void> {
+    await this.#removals.call(id);
   }
 
   /** Starts the time of the offer now, by the clock of the server. */
@@ -110,21 +107,6 @@ export class PgLockTable extends RequestTable {
       [part, id, transfer.expiresMs],
     );
     return row?.is_lapsed ?? true;
-  }
-
-  async #removeAll(): Promise<void> {
-    this.#isRemoving = true;
-    await Promise.resolve();
-    while (this.#removals.length > 0) {
-      const batch = this.#removals.splice(0);
-      try {
-        await this.#delete(batch.map(({ id }) => id));
-        for (const { resolve } of batch) resolve();
-      } catch (error) {
-        for (const { reject } of batch) reject(error);
-      }
-    }
-    this.#isRemoving = false;
   }
 
   async #delete(ids: readonly string[]): Promise<void> {

@@ -25,7 +25,7 @@ import { ticketBody, type ManifestFile } from "../../handoff/model/manifest.ts";
 import { cannotCopy } from "../../part/transfer/transfer-end.ts";
 import type { Send } from "../connection/database.ts";
 import { escaped, keyOf, unescaped } from "../connection/text.ts";
-import { untilAnswered } from "../handoff/batches.ts";
+import { untilAnswered } from "../connection/batches.ts";
 import { readPieces, StagedPieces, judgedDead } from "../handoff/payload-rows.ts";
 import type { PgBox } from "../handoff/pg-box.ts";
 import { readFile } from "../handoff/settler.ts";

@@ -18,7 +18,7 @@ import {
 import { cannotCopy } from "../../part/transfer/transfer-end.ts";
 import { listOf } from "../../format/decoding.ts";
 import type { Database, Send } from "../connection/database.ts";
-import { untilAnswered } from "../handoff/batches.ts";
+import { untilAnswered } from "../connection/batches.ts";
 import { BlobContent, Blobs } from "../objects/blobs.ts";
 import { versionOf } from "../objects/key-state.ts";
 

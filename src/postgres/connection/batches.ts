@@ -1,7 +1,7 @@
 // Group commit within this process: while one statement runs, calls for the next one gather.
 import { holdfastError } from "../../errors.ts";
-import type { Database } from "../connection/database.ts";
-import { isLost } from "../connection/failure.ts";
+import type { Database } from "./database.ts";
+import { isLost } from "./failure.ts";
 
 export interface BatchLimits<Item> {
   readonly items: number;

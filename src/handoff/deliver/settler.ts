@@ -90,6 +90,7 @@ export interface TicketSource {
     isPaused(): Promise<boolean>;
     /** Returns undefined if the box is not paused. */
     find(): Promise<{ readonly reason?: string } | undefined>;
+    /** Pauses the box, durably when it resolves. A second call replaces the reason. */
     begin(reason: string | undefined): Promise<void>;
     end(): Promise<void>;
   };

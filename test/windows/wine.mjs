@@ -55,6 +55,8 @@ export class WinePrefix {
     this.#env = {
       PATH: process.env["PATH"],
       HOME: directory,
+      // Without it Wine can make no file whose name is not ASCII.
+      LC_ALL: "C.UTF-8",
       WINEPREFIX: join(directory, "prefix"),
       WINEARCH: "win64",
       WINEDEBUG: "-all",

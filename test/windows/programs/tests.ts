@@ -42,6 +42,8 @@ const { testFiles } = (await import("virtual:test-files")) as {
   testFiles: Readonly<Record<string, () => Promise<unknown>>>;
 };
 
+// A test may wait for something that keeps no process running.
+setInterval(() => undefined, 1000);
 const excepted = new Set<string>();
 let running: Test | undefined;
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { exceptions, only } from "../suites.mjs";
 import { windowsPath } from "../wine.mjs";
 
-const timeoutMs = 240_000;
+const timeoutMs = 540_000;
 const linesShownMax = 6;
 
 export async function runTests(prefix, { programs, files }) {

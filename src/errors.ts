@@ -167,7 +167,7 @@ export const errorCodes: readonly ErrorCode[] = Object.keys(actionOf) as ErrorCo
 const brand: symbol = Symbol.for("holdfast.error");
 
 /**
- * Every failure of Holdfast itself. Misuse that a compiler would have caught is a TypeError or
+ * Every error that Holdfast reports; `code` says which. Misuse that a compiler would have caught is a TypeError or
  * RangeError instead.
  */
 export class HoldfastError extends Error {

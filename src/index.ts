@@ -67,9 +67,9 @@ export type { LockSignal, PlaceSignal, SignalMessages, SignalName, TicketSignal 
  * which needs the package `pg` and has no tree of files. If the disk is not writable, an existing
  * store opens for reading.
  *
- * Throws NOT_A_STORE and WRONG_STORE as the options demand; INVALID_PATH for a directory that is a
- * part of its own (an event log, a box, an object store), has path locks, or lies in a store;
- * NO_PERMISSION and UNSUPPORTED_DISK before it writes anything; for a database, UNSUPPORTED with
+ * Throws NOT_A_STORE or WRONG_STORE if the directory is not what `create` and `id` ask for; INVALID_PATH for
+ * a directory that is a part of its own (an event log, a box, an object store), has path locks, or lies in a
+ * store; NO_PERMISSION and UNSUPPORTED_DISK before it writes anything; for a database, UNSUPPORTED with
  * `readOnly`, and as `openPostgres` does.
  */
 export async function openStore(location: string | URL, options: StoreOptions = {}): Promise<Store> {

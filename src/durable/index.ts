@@ -59,8 +59,8 @@ export async function openPorts(directory: string | URL): Promise<Ports> {
 
 /**
  * Joins the ground in a local directory and creates it if it does not exist. Throws NOT_A_STORE and
- * WRONG_STORE as the options demand, NEWER_FORMAT, and UNSUPPORTED_DISK for a mount that loses
- * writes.
+ * WRONG_STORE if the directory is not what `create` and `id` ask for, NEWER_FORMAT, and UNSUPPORTED_DISK for
+ * a mount that loses writes.
  *
  * @example
  * ```ts

@@ -86,10 +86,10 @@ const eventStoreOptions: OptionNames<EventStoreOptions> = {
 };
 
 /**
- * Opens the log in `directory` and creates it if it does not exist. `memory:` opens a new log in
- * memory each time, like `memoryEvents`. `postgres://host/db?store=shop#events/main` is a log in a
- * database, for which the package `pg` must be installed. Throws NOT_A_STORE and WRONG_STORE as the options demand,
- * INVALID_PATH if `directory` is a store, and CORRUPT.
+ * Opens the log in `directory` and creates it if it does not exist. `memory:` opens a new log in memory each
+ * time, like `memoryEvents`. `postgres://host/db?store=shop#events/main` is a log in a database, for which
+ * the package `pg` must be installed. Throws NOT_A_STORE or WRONG_STORE if the directory is not what `create`
+ * and `id` ask for, INVALID_PATH if `directory` is a store, and CORRUPT.
  *
  * @example
  * ```ts
@@ -187,8 +187,9 @@ export async function verifyEvents(directory: string | URL, options: VerifyOptio
 }
 
 /**
- * Exports the log as NDJSON, in chunks of whole lines, between a start record and an end record.
- * With `upTo`, the log may be damaged after that position. Throws NOT_A_STORE and CORRUPT.
+ * Exports the log as NDJSON, in chunks of whole lines, between a start record and an end record. With `upTo`,
+ * it exports up to that position, and succeeds even if the log is damaged after it. Throws NOT_A_STORE and
+ * CORRUPT.
  */
 export async function* exportEvents(
   directory: string | URL,

@@ -31,8 +31,8 @@ export async function listTrees(directory: string | URL): Promise<string[]> {
  * `.holdfast` in that directory. In a store it is the tree of the store: its folder `files`, and
  * its ground. `memory:` opens a new tree in memory each time.
  *
- * Throws NOT_A_STORE and WRONG_STORE as the options demand, and INVALID_PATH for a directory below
- * the files of a store.
+ * Throws NOT_A_STORE or WRONG_STORE if the directory is not what `create` and `id` ask for, and INVALID_PATH
+ * for a directory below the files of a store.
  *
  * @example
  * ```ts

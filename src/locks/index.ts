@@ -101,8 +101,8 @@ export async function listSemaphores(directory: string | URL): Promise<Semaphore
  * Opens the lock of `directory`: one writer at a time among all processes on all machines that open
  * it. Creates the directory if it does not exist. `memory:` opens a new lock in memory each time.
  *
- * Throws NOT_A_STORE and WRONG_STORE as the options demand, and UNSUPPORTED_DISK if this process
- * cannot use the gate that the directory records.
+ * Throws NOT_A_STORE or WRONG_STORE if the directory is not what `create` and `id` ask for, and
+ * UNSUPPORTED_DISK if this process cannot use the gate that the directory records.
  *
  * @example
  * ```ts
@@ -150,8 +150,8 @@ const pathLocksOptions: OptionNames<PathLocksOptions> = {
  * ground. `memory:` opens new locks in memory each time, without files. In a location like
  * `postgres://host/db?store=shop` the paths are names: there is no tree.
  *
- * Throws NOT_A_STORE and WRONG_STORE as the options demand, and INVALID_PATH for a directory below
- * the files of a store.
+ * Throws NOT_A_STORE or WRONG_STORE if the directory is not what `create` and `id` ask for, and INVALID_PATH
+ * for a directory below the files of a store.
  *
  * @example
  * ```ts

@@ -10,7 +10,7 @@ export interface Threads {
   join(name: string, base: string): HelperThread | undefined;
 }
 
-/** A thread that does what its module offers. An idle thread does not keep the process alive. */
+/** A worker thread that runs the requests of one module. An idle one does not keep the process alive. */
 export interface HelperThread {
   /**
    * Resolves with true once the request is done. False: it was not done, and nothing of it is still

@@ -69,10 +69,10 @@ const postgresOptions: OptionNames<PostgresOptions> = {
 /**
  * Opens a store in a database, and makes its schema in an empty one. Needs the package `pg`.
  *
- * Throws NOT_A_STORE and WRONG_STORE as the options demand, NOT_A_STORE also if there is no such
- * database, NEWER_FORMAT for the schema of a newer release, UNSUPPORTED if `holdfast upgrade` must
- * migrate the schema or `pg` is not installed, NO_PERMISSION, RESOURCE_BUSY if every connection is in
- * use, and IO_ERROR if the server does not answer.
+ * Throws NOT_A_STORE or WRONG_STORE if the directory is not what `create` and `id` ask for, NOT_A_STORE also
+ * if there is no such database, NEWER_FORMAT for the schema of a newer release, UNSUPPORTED if `holdfast
+ * upgrade` must migrate the schema or `pg` is not installed, NO_PERMISSION, RESOURCE_BUSY if every connection
+ * is in use, and IO_ERROR if the server does not answer.
  *
  * @example
  * ```ts

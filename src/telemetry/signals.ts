@@ -82,7 +82,7 @@ export interface PlaceSignal {
   readonly location: string;
 }
 
-/** The lock that a signal reports. */
+/** The lock that a message of a diagnostics channel is about. */
 export interface LockSignal extends PlaceSignal {
   /** The paths that are locked or wanted. */
   readonly path: string;
@@ -114,7 +114,7 @@ const all: Readonly<Record<SignalName, true>> = {
   "holdfast:retry": true,
 };
 
-/** The names of all signals. */
+/** The names of the diagnostics channels that publish what is not an operation. */
 export const signalNames = Object.keys(all) as readonly SignalName[];
 
 /** Publishes a signal. `describe` is called only if somebody listens. */

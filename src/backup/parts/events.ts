@@ -36,7 +36,7 @@ export async function copyLog(copier: Copier, ground: Ground, log: string): Prom
   for (let end = tip; end !== undefined && end.segment > 0;) {
     const { id, after } = await readHeader(disk, directory, end.segment);
     const path = `${log}/segments/${slotName(end.segment)}.ndjson`;
-    // The same bytes of the same file: what counts never changes.
+    // The same stamp means the same bytes: published lines never change.
     const stamp = `${id} ${end.length} ${hexOf(end.crc)}`;
     if (!(await copier.copy(path, { length: end.length, stamp })))
       throw holdfastError("CORRUPT", `${path} is missing: verify the log.`, { path: copier.at(path) });

@@ -113,7 +113,7 @@ export class FilesCopy {
       if ((path === "files" || path.startsWith("files/")) && !there.has(path)) this.#copier.writer.entries.delete(path);
   }
 
-  /** A block that is folded meanwhile is in its segment, which is durable before the block is removed. */
+  /** A block that is folded during the copy is not lost: the segment with its changes is durable before it is removed. */
   async #copyChanges(): Promise<void> {
     const changes = this.#below(this.#layout.changes);
     for (let before = ""; ;) {

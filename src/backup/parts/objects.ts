@@ -23,7 +23,7 @@ export async function copyObjects(copier: Copier, ground: Ground, objects: strin
     for (;;) {
       const before = await incarnationOf(copier, ground, bucket);
       if (before !== undefined) await new BucketCopy(copier, `${bucket}/${before}`).copy();
-      // The settings after the keys: their number is never below one that an entry names.
+      // Settings are copied after the keys, so that they are at least as new as any that an entry names by number.
       const state = await copier.copyChain(ground, `${bucket}/config`, "bucket");
       if (findIncarnationIn(state) === before) break;
       // The bucket was deleted, and perhaps made again.

@@ -45,7 +45,7 @@ export class DeadHolderCleanup {
     const { disk } = this.#ports;
     if (await isThere(disk, this.#layout.record(id))) return false;
     await this.#removeTraces(id);
-    // Checked separately: the same cached absence can end a removal before it begins.
+    // The removal does not prove it: if the client has cached that the directory is absent, nothing was removed.
     return !(await isThere(disk, this.#layout.temp(id)));
   }
 

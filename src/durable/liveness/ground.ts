@@ -93,7 +93,7 @@ export class Ground implements AsyncDisposable, Liveness {
   /**
    * Joins the ground in `directory` and creates it if it does not exist. Throws NEWER_FORMAT, and
    * UNSUPPORTED_DISK for a mount that loses writes, before it writes anything; NOT_A_STORE and
-   * WRONG_STORE as the options demand.
+   * WRONG_STORE if the directory is not what `create` and `id` ask for.
    */
   static async open(ports: Ports, directory: string, wanted: GroundOptions = {}): Promise<Ground> {
     const options = sessionOptionsOf(wanted);

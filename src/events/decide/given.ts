@@ -39,7 +39,7 @@ export interface Outcome<E extends NewEvent, R> {
   /** Checks that `act` threw and appended nothing. */
   thenRefuses(expected?: Refusal): Checked<E, R>;
 }
-/** A check to await, or to chain further checks to. */
+/** What a check of an outcome returns: await it, or chain the next check. */
 export type Checked<E extends NewEvent, R> = Promise<void> & Outcome<E, R>;
 /** The result of a decision, or R itself if it is not a result of `decide`. */
 export type ResultIn<R> = R extends Decided<infer Result> ? Result : R;

@@ -17,7 +17,7 @@ export interface TransferOptions extends Cancel {
 /** Options of `exportEvents`. */
 export interface ExportOptions extends TransferOptions {
   /**
-   * Exports only appends that end at this position or before; the log may be damaged after it.
+   * Exports only appends that end at this position or before. Damage after it does no harm.
    * Default: all.
    */
   upTo?: number | undefined;

@@ -5,7 +5,7 @@ import { WorkLatch } from "./work-latch.ts";
 
 /** How long a ticket with locked paths stays away while no worker may wait for them. */
 const pauseMs = { min: 100, max: 5_000 };
-/** Above this limit, some tickets start again with the shortest pause. */
+/** How many tickets are remembered. At this limit all are forgotten, and start again with the shortest pause. */
 const rememberedMax = 10_000;
 
 /** Thrown if the paths are locked and the other workers of this process already wait. */

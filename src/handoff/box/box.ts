@@ -237,7 +237,7 @@ export class Box {
       } catch (error) {
         // If the lost append did win a position, that position stays a gap, which does no harm.
         if (isHoldfastError(error, "OUTCOME_UNKNOWN") && tries < laneTriesMax) continue;
-        // This chain may have failed to create its first epoch and then never has one. The next
+        // This chain may have failed to create its first epoch, and would then never get one. The next
         // caller opens a new chain.
         this.#lanes.delete(lane);
         throw error;

@@ -65,7 +65,7 @@ export async function underScanGate(box: Box, scan: () => Promise<void>): Promis
       let isWhole = false;
       try {
         await scan();
-        // A process that waited for the scan before this one may have removed the wrong record.
+        // A process that waited for an earlier scan may have removed the record of this one by mistake.
         isWhole = (await findScan(box))?.id === id && clock.monotonicMs() - startMs <= ms;
       } finally {
         await unlinkIfThere(disk, layout.scanRecord);

@@ -42,8 +42,8 @@ export interface ConsumeOptions extends Cancel {
 }
 
 /**
- * Processes one ticket. Resolving completes it with that result; rejecting retries it, or as
- * `onError` decides.
+ * Processes one ticket. If the promise resolves, the ticket is completed with its value. If it
+ * rejects, the ticket is retried, unless `onError` decides otherwise.
  */
 export type Handler = (delivery: Delivery) => Promise<unknown>;
 

@@ -14,7 +14,7 @@ export interface BacklogLimits {
 
 /** How long a count is used. Afterwards, other processes may have published many tickets. */
 const countedForMs = 1_000;
-/** From this fraction of a limit on, a publish counts again, unless the last count was expensive. */
+/** At this fraction of a limit, a publish counts the box anew, unless the last count was expensive. */
 const nearPart = 0.8;
 /**
  * A count that took longer than `dearMs` is expensive: it is used for `dearFactor` times as long as

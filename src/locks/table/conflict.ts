@@ -155,7 +155,7 @@ export function overtakenBy<C extends ListedClaims>(list: readonly C[], mine: Li
 /** Returns the entry itself, those that contain it, and those within it. */
 function relativesOf(list: readonly ListedClaims[], mine: ListedClaims): Set<string> {
   const inner = new Set([mine.id]);
-  // Repeat until nothing is added: an upgraded outer entry is behind those within it.
+  // Repeat until nothing is added: an upgraded outer entry comes later in the list than those within it.
   for (let size = 0; size < inner.size;) {
     size = inner.size;
     for (const { id, within } of list) if (within !== undefined && inner.has(within)) inner.add(id);

@@ -110,7 +110,7 @@ export class GroupAppend {
 }
 
 async function settle(call: WaitingAppend, outcome: Outcome | undefined, made: GroupEntry | undefined): Promise<void> {
-  // If the file cannot be removed, it is swept with this process.
+  // A hold file that cannot be removed is swept after this process has ended.
   if (made !== undefined && outcome?.is !== "made") await call.discardKept?.().catch(() => undefined);
   if (outcome?.is === "later") return;
   try {

@@ -197,8 +197,8 @@ export class KeyIndex {
   }
 
   /**
-   * True if the `open` file exists. Asks the server of a share, or only its client if nothing can
-   * be written.
+   * True if the `open` file exists. To ask the server of a share takes a write; where nothing can
+   * be written, the answer of this machine's cache must do.
    */
   async #isOpen({ open }: Manifest): Promise<boolean> {
     const { storage, layout } = this.bucket;

@@ -132,8 +132,8 @@ function isCurrentDue(rule: LifecycleRule, versions: readonly AgingVersion[], no
 }
 
 /**
- * Returns when a rule expires a version that was written at `atMs`, in milliseconds since 1970: at
- * midnight UTC, as in S3. Returns undefined if the rule expires nothing.
+ * Returns the time at which a rule expires a version that was written at `atMs`, both in
+ * milliseconds since 1970: midnight UTC, as in S3. Returns undefined if the rule expires nothing.
  */
 export function expiryMs({ expireDays, expireAtMs }: LifecycleRule, atMs: number): number | undefined {
   const byDays = expireDays === undefined ? Infinity : Math.ceil((atMs + expireDays * dayMs) / dayMs) * dayMs;

@@ -108,7 +108,7 @@ export class S3Error extends Error {
   readonly details: Readonly<Record<string, string>>;
   /** Headers of the response, such as the version id of a delete marker. */
   readonly headers: Readonly<Record<string, string>>;
-  /** True if the operator should see the cause although the client is refused correctly. */
+  /** True if the operator should see the cause, even though it was right to refuse the client. */
   readonly isReported: boolean;
 
   constructor(

@@ -1,5 +1,5 @@
-// Determines which steps can be reordered without any actor noticing. Of two such orders the explorer tries one
-// (sleep sets).
+// Determines which steps can be reordered without any actor noticing. Of two orders that differ only in
+// such steps the explorer tries one (sleep sets).
 import { durabilityTouch, type Touch } from "../sim/call.ts";
 import type { Scenario } from "./scenario.ts";
 

@@ -30,12 +30,12 @@ export type LockInput =
   | { readonly kind: "expire"; readonly name: string; readonly hold: string };
 
 /**
- * The answer of an operation on a lock. `refused`: the acquire did not wait, or waited long enough.
+ * The answer of an operation on a lock. `refused`: the lock was not free, and the acquire did not wait or timed out.
  * `notHeld`: the hold had ended before.
  */
 export type LockOutput =
   | { readonly kind: "granted"; readonly fence: number }
-  /** The answer of an acquire that did not wait, or waited long enough. */
+  /** The answer of an acquire that did not wait or timed out. */
   | { readonly kind: "refused" }
   | { readonly kind: "done" }
   /** The answer of a release, a commit or an expiry: the hold had ended before. */

@@ -49,7 +49,7 @@ export interface Simulation {
 }
 
 /**
- * Creates a simulated world without the explorer, for tests that need no schedules.
+ * Creates a simulated world for tests with one order of steps. `explore` tries many orders.
  *
  * @example
  * ```ts

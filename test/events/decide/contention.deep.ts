@@ -110,10 +110,15 @@ describe("between processes", () => {
       await told.next();
       let sold = 0;
       for (; sold < ${each}; sold++)
-        await decide(store, { stock }, ({ stock }) => {
-          if (stock === 0) throw new Error("sold out");
-          return { type: "Sold", data: null, tags: ["sku:lamp"] };
-        });
+        await decide(
+          store,
+          { stock },
+          ({ stock }) => {
+            if (stock === 0) throw new Error("sold out");
+            return { type: "Sold", data: null, tags: ["sku:lamp"] };
+          },
+          { timeoutMs: 100_000 },
+        );
       await store.close();
       say("sold " + sold);
       process.stdin.destroy();`;

@@ -33,7 +33,11 @@ const attempts = tills.flatMap((till, index) =>
 );
 await Promise.allSettled(attempts);
 
+let stocked = 0;
 const receipts: string[] = [];
-for await (const { data } of tills[0]!.read({ types: ["Sold"] })) receipts.push(data.receipt);
-console.log(`${receipts.length} of 25 lamps sold, under ${new Set(receipts).size} receipts`);
+for await (const { type, data } of tills[0]!.read()) {
+  if (type === "Stocked") stocked += data.pieces;
+  else receipts.push(data.receipt);
+}
+console.log(`${receipts.length} of ${stocked} lamps sold, under ${new Set(receipts).size} receipts`);
 await Promise.all(tills.map((till) => till.close()));

@@ -27,10 +27,9 @@ export function checkNameRule(call: string, names: NameRule | undefined): void {
 }
 
 /**
- * Returns the names of the ground in `directory`, for the tree at `root`; the first caller decides them, by
- * default portable ones on a share. Otherwise
- * two processes could have two keys for one file, or complete each other's redos in two trees. Throws WRONG_STORE if
- * the ground belongs to another tree.
+ * Returns the names of the ground in `directory`, for the tree at `root`. The first caller decides them, by default
+ * portable ones on a share: otherwise two processes could have two keys for one file, or complete each other's redos
+ * in two trees. Throws WRONG_STORE if the ground belongs to another tree.
  */
 export async function decideNames(
   staging: Staging,
